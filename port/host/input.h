@@ -1,0 +1,49 @@
+/* input.h - one input: a file that can be read at any offset, a stream, or a stream held in memory.
+ *
+ * Reading only. Short reads and interrupted calls are dealt with here; callers get all they ask for, or the end.
+ */
+#ifndef K3HUF_HOST_INPUT_H
+#define K3HUF_HOST_INPUT_H
+
+#include <time.h>
+
+#include "fault.h"
+
+struct k3huf_input {
+    const char *name; /* for messages; the caller's */
+    int fd;           /* -1: closed */
+    bool owns_fd;
+    bool seekable;         /* k3huf_input_read_at() works and `size` is known; else a stream */
+    uint64_t size;         /* bytes, seekable inputs only */
+    uint64_t position;     /* of k3huf_input_read() */
+    struct timespec mtime; /* when it was opened; regular files only */
+    uint8_t *memory;       /* all of a stream after k3huf_input_slurp(), else NULL */
+};
+
+/* Open a file for reading; "-" is standard input. A regular file or block device is seekable (standard input too, where
+ * it is one and stands at its start), anything else is a stream. K3HUF_EXIT_OK or K3HUF_EXIT_IO. On a fault there is
+ * nothing to close. */
+enum k3huf_exit k3huf_input_open(struct k3huf_input *input, const char *name, struct k3huf_fault *fault);
+
+/* Read an open descriptor of a regular file; it stays the caller's and open. */
+enum k3huf_exit k3huf_input_adopt(struct k3huf_input *input, int fd, const char *name, struct k3huf_fault *fault);
+
+void k3huf_input_close(struct k3huf_input *input);
+
+/* Read `size` bytes at `offset` of a seekable input. *got is less than `size` only where the input ends. */
+enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, uint8_t *buffer, size_t size,
+                                    size_t *got, struct k3huf_fault *fault);
+
+/* Read the next bytes of any input in order: at least `least`, unless it ends, and at most `most`. Returns after as
+ * few bytes as allowed where a stream has no more yet. */
+enum k3huf_exit k3huf_input_read(struct k3huf_input *input, uint8_t *buffer, size_t least, size_t most, size_t *got,
+                                 struct k3huf_fault *fault);
+
+/* Read what is left of a stream into memory, which makes it seekable. Does nothing to a seekable input.
+ * K3HUF_EXIT_INTERNAL where memory does not suffice. */
+enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault *fault);
+
+/* K3HUF_EXIT_IO where a regular file has another size or modification time than when it was opened. */
+enum k3huf_exit k3huf_input_unchanged(struct k3huf_input *input, struct k3huf_fault *fault);
+
+#endif

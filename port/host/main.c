@@ -1,0 +1,78 @@
+/* main.c - k3huf_host: find the subcommand, print its fault, leave with its exit code. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+static const struct k3huf_command *const commands[] = {
+    &k3huf_command_pack, &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_inspect, &k3huf_command_bench};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static void print_help(FILE *to) {
+    fprintf(to, "usage: k3huf_host COMMAND [OPTIONS] ...\n"
+                "Pack bf16 weights into k3huf runs, losslessly, and decode them.\n\n");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    fprintf(to, "\nk3huf_host COMMAND --help says more. --version prints the version.\n\n"
+                "exit codes:\n"
+                "  0  success\n"
+                "  1  mismatch: decoded bytes differ from the original\n"
+                "  2  usage: unknown option, missing argument, value out of range\n"
+                "  3  I/O: a file cannot be opened, read, written or replaced, or changed while it was read\n"
+                "  4  corrupt: not a sound run, cut short, or with bytes after its end\n"
+                "  5  internal: out of memory, or a defect of this program\n");
+}
+
+/* What was printed counts only once it has left: a full disk behind standard output shows here. */
+static enum k3huf_exit flush(struct k3huf_fault *fault) {
+    errno = 0;
+    bool bad = ferror(stdout) != 0;
+    if (fflush(stdout) != 0 || bad) {
+        return k3huf_fault_errno(fault, "(standard output)", "cannot be written");
+    }
+    return K3HUF_EXIT_OK;
+}
+
+int main(int argc, char **argv) {
+    static struct k3huf_fault fault;
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    /* A reader that went away, or a file size limit, is a write error with a message, not a silent end. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (name == NULL) {
+        print_help(stderr);
+        return K3HUF_EXIT_USAGE;
+    }
+    const struct k3huf_command *command = NULL;
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i]->name) == 0) {
+            command = commands[i];
+        }
+    }
+    if (command != NULL) {
+        bool help = false;
+        code = command->run(argc - 1, argv + 1, &help, &fault);
+        if (help) {
+            fputs(command->help, stdout);
+        }
+    } else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_help(stdout);
+    } else if (strcmp(name, "--version") == 0) {
+        printf("k3huf_host %s\n", K3HUF_VERSION);
+    } else {
+        code = k3huf_fault_set(&fault, K3HUF_EXIT_USAGE, NULL, NULL, "no such command: '%s' (see k3huf_host --help)",
+                               name);
+    }
+    if (code == K3HUF_EXIT_OK) {
+        code = flush(&fault);
+    }
+    if (code != K3HUF_EXIT_OK) {
+        fprintf(stderr, "k3huf_host: %s\n", fault.text);
+    }
+    return (int)code;
+}

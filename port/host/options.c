@@ -1,0 +1,64 @@
+/* options.c - see options.h. */
+#include "options.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+int k3huf_option_next(int argc, char **argv, const struct option *options, struct k3huf_fault *fault) {
+    char letters[1 + 26 + 1] = ":"; /* options whose val is a letter have that letter as a short form */
+    size_t n = 1;
+    for (const struct option *option = options; option->name != NULL && n < sizeof letters - 1; option++) {
+        if (option->val >= 'a' && option->val <= 'z') {
+            letters[n++] = (char)option->val;
+        }
+    }
+    letters[n] = '\0';
+    opterr = 0;
+    int value = getopt_long(argc, argv, letters, options, NULL);
+    if (value == ':' || value == '?') {
+        /* Of a letter amid others only optopt tells; of a long option only argv does. */
+        char letter[] = {'-', (char)optopt, '\0'};
+        bool is_letter = optopt > ' ' && optopt < 127;
+        (void)k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "%s: %s: '%s' (see k3huf_host %s --help)", argv[0],
+                              value == ':' ? "option needs a value" : "no such option, or not used like this",
+                              is_letter ? letter : argv[optind - 1], argv[0]);
+        return '?';
+    }
+    return value;
+}
+
+enum k3huf_exit k3huf_option_number(const char *text, const char *name, uint64_t least, uint64_t most, uint64_t *value,
+                                    struct k3huf_fault *fault) {
+    uint64_t number = 0;
+    const char *c = text;
+    bool good = isdigit((unsigned char)*c) != 0;
+    for (; isdigit((unsigned char)*c); c++) {
+        uint64_t digit = (uint64_t)(*c - '0');
+        good = good && number <= (UINT64_MAX - digit) / 10;
+        number = 10 * number + digit;
+    }
+    static const char suffixes[] = "KMG";
+    if (*c != '\0') {
+        const char *suffix = strchr(suffixes, toupper((unsigned char)*c));
+        unsigned shift = suffix == NULL ? 0 : 10u * (unsigned)(suffix - suffixes + 1);
+        good = good && suffix != NULL && c[1] == '\0' && number <= UINT64_MAX >> shift;
+        number <<= shift;
+    }
+    if (!good || number < least || number > most) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL,
+                               "--%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", name, least, most,
+                               text);
+    }
+    *value = number;
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_option_operands(int argc, char **argv, int least, int most, struct k3huf_fault *fault) {
+    int operands = argc - optind;
+    if (operands < least || operands > most) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "%s: too %s arguments (see k3huf_host %s --help)",
+                               argv[0], operands < least ? "few" : "many", argv[0]);
+    }
+    return K3HUF_EXIT_OK;
+}

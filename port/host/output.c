@@ -1,0 +1,200 @@
+/* output.c - see output.h. The only file of the program that writes, renames or removes files, and the only one with
+ * mutable static data: what a signal handler must know. */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Name of the temporary file; empty: none. Changed only while the signals below are blocked. */
+static char temporary[PATH_MAX];
+
+static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define ENDING_SIGNALS (sizeof ending_signals / sizeof ending_signals[0])
+
+/* Remove the temporary file, then end the way the signal ends a program. Only calls that POSIX allows in a handler. */
+static void on_signal(int number) {
+    if (temporary[0] != '\0') {
+        (void)unlink(temporary);
+    }
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static void block_signals(sigset_t *before) {
+    sigset_t set;
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
+        (void)sigaddset(&set, ending_signals[i]);
+    }
+    (void)sigprocmask(SIG_BLOCK, &set, before);
+}
+
+static void restore_signals(const sigset_t *before) {
+    (void)sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static void handle_signals(void) {
+    for (size_t i = 0; i < ENDING_SIGNALS; i++) {
+        struct sigaction action;
+        /* What the parent had ignored (nohup) stays ignored. */
+        if (sigaction(ending_signals[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN) {
+            memset(&action, 0, sizeof action);
+            action.sa_handler = on_signal;
+            (void)sigaction(ending_signals[i], &action, NULL);
+        }
+    }
+}
+
+/* Create the temporary file beside `name`. -1 and errno on failure. */
+static int create_temporary(const char *name) {
+    const char *slash = strrchr(name, '/');
+    size_t folder = slash == NULL ? 0 : (size_t)(slash - name) + 1;
+    char path[PATH_MAX];
+    for (unsigned attempt = 0; attempt < 1000; attempt++) {
+        int length = folder > INT_MAX ? -1
+                                      : snprintf(path, sizeof path, "%.*s.k3huf_host-%ld-%u.tmp", (int)folder, name,
+                                                 (long)getpid(), attempt);
+        if (length < 0 || (size_t)length >= sizeof path) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            memcpy(temporary, path, (size_t)length + 1);
+            return fd;
+        }
+        if (errno != EEXIST) {
+            return -1;
+        }
+    }
+    return -1;
+}
+
+static enum k3huf_exit exists(struct k3huf_fault *fault, const char *name) {
+    return k3huf_fault_set(fault, K3HUF_EXIT_IO, name, NULL, "exists already (--force replaces it)");
+}
+
+enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name, bool force,
+                                  struct k3huf_fault *fault) {
+    *output = (struct k3huf_output){.name = name, .fd = -1, .force = force};
+    if (strcmp(name, "-") == 0) {
+        output->name = "(standard output)";
+        output->fd = STDOUT_FILENO;
+        output->stream = true;
+        return K3HUF_EXIT_OK;
+    }
+    struct stat info;
+    if (stat(name, &info) == 0) {
+        if (S_ISDIR(info.st_mode)) {
+            return k3huf_fault_set(fault, K3HUF_EXIT_IO, name, NULL, "is a directory");
+        }
+        if (!S_ISREG(info.st_mode)) {
+            output->stream = true;
+            output->fd = open(name, O_WRONLY | O_CLOEXEC);
+            return output->fd >= 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, name, "cannot be opened for writing");
+        }
+    }
+    if (lstat(name, &info) == 0 && !force) {
+        return exists(fault, name);
+    }
+    sigset_t before;
+    block_signals(&before);
+    handle_signals();
+    output->fd = create_temporary(name);
+    int number = errno;
+    restore_signals(&before);
+    if (output->fd < 0) {
+        errno = number;
+        return k3huf_fault_errno(fault, name, "cannot be created");
+    }
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *data, size_t size,
+                                   struct k3huf_fault *fault) {
+    while (size > 0) {
+        ssize_t n = write(output->fd, data, size);
+        if (n >= 0) {
+            data += n;
+            size -= (size_t)n;
+            output->written += (uint64_t)n;
+        } else if (errno != EINTR) {
+            return k3huf_fault_errno(fault, output->name, "cannot be written");
+        }
+    }
+    return K3HUF_EXIT_OK;
+}
+
+/* Give the temporary file its name. Without `force`, not over a file that came into being meanwhile. */
+static int give_name(const struct k3huf_output *output) {
+    if (output->force) {
+        return rename(temporary, output->name);
+    }
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, output->name, RENAME_NOREPLACE) == 0) {
+        return 0;
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
+        return -1;
+    }
+    /* A file system that cannot promise it: the next best. */
+    struct stat info;
+    if (lstat(output->name, &info) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return rename(temporary, output->name);
+}
+
+enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault) {
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    if (output->stream) {
+        /* Some file systems report a failed write only here. */
+        if (close(output->fd) != 0) {
+            code = k3huf_fault_errno(fault, output->name, "cannot be written");
+        }
+        output->fd = -1;
+        return code;
+    }
+    if (fsync(output->fd) != 0) {
+        code = k3huf_fault_errno(fault, output->name, "cannot be written");
+        k3huf_output_discard(output);
+        return code;
+    }
+    int closed = close(output->fd);
+    output->fd = -1;
+    if (closed != 0) {
+        code = k3huf_fault_errno(fault, output->name, "cannot be written");
+        k3huf_output_discard(output);
+        return code;
+    }
+    sigset_t before;
+    block_signals(&before);
+    if (give_name(output) != 0) {
+        code =
+            errno == EEXIST ? exists(fault, output->name) : k3huf_fault_errno(fault, output->name, "cannot be named");
+        (void)unlink(temporary);
+    }
+    temporary[0] = '\0';
+    restore_signals(&before);
+    return code;
+}
+
+void k3huf_output_discard(struct k3huf_output *output) {
+    sigset_t before;
+    block_signals(&before);
+    if (!output->stream && temporary[0] != '\0') {
+        (void)unlink(temporary);
+        temporary[0] = '\0';
+    }
+    restore_signals(&before);
+    if (output->fd >= 0 && !(output->stream && output->fd == STDOUT_FILENO)) {
+        (void)close(output->fd);
+    }
+    output->fd = -1;
+}

@@ -1,0 +1,35 @@
+/* output.h - one output: a new file that appears complete or not at all, or a stream.
+ *
+ * A file is written under a temporary name in its own folder and renamed when complete. It never replaces an existing
+ * file unless told to. The temporary file is removed on failure and when SIGINT, SIGTERM or SIGHUP ends the program.
+ * One file output can be open at a time.
+ */
+#ifndef K3HUF_HOST_OUTPUT_H
+#define K3HUF_HOST_OUTPUT_H
+
+#include "fault.h"
+
+struct k3huf_output {
+    const char *name; /* for messages; the caller's */
+    int fd;           /* -1: closed */
+    bool stream;      /* standard output, or an existing device or FIFO: written to directly, cannot be read back */
+    bool force;
+    uint64_t written; /* bytes so far */
+};
+
+/* Open an output; "-" is standard output. Where `name` exists and is not a device or FIFO, K3HUF_EXIT_IO without
+ * `force`; with it the file is replaced by k3huf_output_commit(). On a fault there is nothing to discard. */
+enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name, bool force, struct k3huf_fault *fault);
+
+/* Append all of `size` bytes. */
+enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *data, size_t size,
+                                   struct k3huf_fault *fault);
+
+/* The output is complete: bring it to the disk and give the file its name. Closes the output whatever happens; on a
+ * fault the temporary file is gone. */
+enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault);
+
+/* Remove the temporary file and close. Does nothing after a commit. */
+void k3huf_output_discard(struct k3huf_output *output);
+
+#endif
