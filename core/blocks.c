@@ -35,18 +35,10 @@ static void lane_init(struct k3huf_lane *lane, const struct k3huf_block *block, 
 static enum k3huf_status check(struct k3huf_block *block, bool check_crc) {
     struct k3huf_lane *const lane = &block->lane;
     block->bad_bit = (block->begin & ~7u) + (uint32_t)(lane->coded - block->coded) * 8u + lane->bit;
-    if (lane->status == K3HUF_E_CODE_WORD) {
-        return K3HUF_E_CODE_WORD;
-    }
-    if (lane->status == K3HUF_WAIT) {
-        return block->last ? K3HUF_E_CODED_SHORT : K3HUF_E_BLOCK_END;
-    }
-    if (!block->last && block->bad_bit != block->end) {
-        return K3HUF_E_BLOCK_END;
-    }
-    if (block->last && !k3huf_plane_ends(lane->coded, lane->coded_size, lane->bit)) {
-        return K3HUF_E_CODED_LONG;
-    }
+    if (lane->status == K3HUF_E_CODE_WORD) { return K3HUF_E_CODE_WORD; }
+    if (lane->status == K3HUF_WAIT) { return block->last ? K3HUF_E_CODED_SHORT : K3HUF_E_BLOCK_END; }
+    if (!block->last && block->bad_bit != block->end) { return K3HUF_E_BLOCK_END; }
+    if (block->last && !k3huf_plane_ends(lane->coded, lane->coded_size, lane->bit)) { return K3HUF_E_CODED_LONG; }
     if ((block->raw_bytes & 1u) != 0) { /* the stripe's last even byte has no partner */
         *lane->out = *lane->raw;
         lane->crc = k3huf_crc32c(lane->crc, lane->out, 1);
@@ -64,9 +56,7 @@ enum k3huf_status k3huf_decode_blocks(const struct k3huf_table *table, struct k3
     for (size_t i = 0; i < n; i++) {
         lane_init(&block[i].lane, &block[i], check_crc);
     }
-    if (n > 0) {
-        k3huf_lane_queue(table, workspace, &block[0].lane, sizeof block[0], n);
-    }
+    if (n > 0) { k3huf_lane_groups(table, workspace, &block[0].lane, sizeof block[0], n); }
     for (size_t i = 0; i < n; i++) {
         block[i].status = check(&block[i], check_crc);
         if (block[i].status != K3HUF_OK) {

@@ -54,8 +54,9 @@ K3HUF_INLINE uint32_t crc_eight(uint32_t crc, uint64_t bytes) {
 
 #endif
 
-/* The register holds the complement of the CRC of what has gone through it. */
-static uint32_t crc_span(uint32_t reg, const uint8_t *data, size_t size) {
+/* One span by itself. The register holds the complement of the CRC of what has gone through it. */
+K3HUF_COLD uint32_t crc_span(uint32_t crc, const uint8_t *data, size_t size) {
+    uint32_t reg = ~crc;
     size_t i = 0;
     for (; i + 8u <= size; i += 8u) {
         reg = crc_eight(reg, k3huf_load_le64(data + i));
@@ -63,10 +64,10 @@ static uint32_t crc_span(uint32_t reg, const uint8_t *data, size_t size) {
     for (; i < size; i++) {
         reg = crc_byte(reg, data[i]);
     }
-    return reg;
+    return ~reg;
 }
 
-uint32_t k3huf_crc32c(uint32_t crc, const uint8_t *data, size_t size) { return ~crc_span(~crc, data, size); }
+uint32_t k3huf_crc32c(uint32_t crc, const uint8_t *data, size_t size) { return crc_span(crc, data, size); }
 
 void k3huf_crc32c_lanes(uint32_t *crc, const uint8_t *const *data, size_t size, uint32_t n) {
     size_t i = 0;
@@ -82,6 +83,6 @@ void k3huf_crc32c_lanes(uint32_t *crc, const uint8_t *const *data, size_t size, 
         K3HUF_UNROLL for (uint32_t lane = 0; lane < K3HUF_LANES; lane++) { crc[lane] = ~reg[lane]; }
     }
     for (uint32_t lane = 0; lane < n; lane++) {
-        crc[lane] = ~crc_span(~crc[lane], data[lane] + i, size - i);
+        crc[lane] = crc_span(crc[lane], data[lane] + i, size - i);
     }
 }

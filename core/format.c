@@ -20,17 +20,13 @@ static enum k3huf_status check_code(const uint8_t codelen[K3HUF_SYMBOLS], uint32
     *used = 0;
     for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         const uint32_t length = codelen[symbol];
-        if (length > K3HUF_CODE_LENGTH_MAX) {
-            return k3huf_fail_at(bad, RUN_CODELEN_AT + symbol, K3HUF_E_CODE_LENGTH);
-        }
+        if (length > K3HUF_CODE_LENGTH_MAX) { return k3huf_fail_at(bad, RUN_CODELEN_AT + symbol, K3HUF_E_CODE_LENGTH); }
         if (length > 0) {
             kraft += 1u << (K3HUF_CODE_LENGTH_MAX - length);
             *used += 1u;
         }
     }
-    if (kraft > 1u << K3HUF_CODE_LENGTH_MAX) {
-        return k3huf_fail_at(bad, RUN_CODELEN_AT, K3HUF_E_CODE_OVERFULL);
-    }
+    if (kraft > 1u << K3HUF_CODE_LENGTH_MAX) { return k3huf_fail_at(bad, RUN_CODELEN_AT, K3HUF_E_CODE_OVERFULL); }
     return K3HUF_OK;
 }
 
@@ -52,13 +48,9 @@ enum k3huf_status k3huf_run_header_read(const uint8_t bytes[K3HUF_RUN_HEADER_BYT
     }
     k3huf_copy(out->codelen, bytes + RUN_CODELEN_AT, K3HUF_SYMBOLS);
     const enum k3huf_status status = check_code(out->codelen, &used, bad);
-    if (status != K3HUF_OK) {
-        return status;
-    }
+    if (status != K3HUF_OK) { return status; }
     /* Only where every stripe has a single byte is there no symbol to decode. */
-    if (used == 0 && out->raw_bytes > out->nstripes) {
-        return k3huf_fail_at(bad, RUN_CODELEN_AT, K3HUF_E_CODE_EMPTY);
-    }
+    if (used == 0 && out->raw_bytes > out->nstripes) { return k3huf_fail_at(bad, RUN_CODELEN_AT, K3HUF_E_CODE_EMPTY); }
     return K3HUF_OK;
 }
 
@@ -77,12 +69,8 @@ static bool coded_size_possible(uint32_t coded, uint32_t symbols, const uint8_t 
     uint32_t longest = 1;
     for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         const uint32_t length = codelen[symbol];
-        if (length > 0 && length < shortest) {
-            shortest = length;
-        }
-        if (length > longest) {
-            longest = length;
-        }
+        if (length > 0 && length < shortest) { shortest = length; }
+        if (length > longest) { longest = length; }
     }
     /* symbols <= 2^25, times 12: under 2^29. */
     return coded >= (symbols * shortest + 7u) / 8u && coded <= (symbols * longest + 7u) / 8u;

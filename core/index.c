@@ -38,18 +38,10 @@ enum k3huf_status k3huf_index_probe(const uint8_t *filler, size_t size, const st
     if (stripe->pad < 4u || k3huf_odd_bytes(stripe->raw_bytes) == 0) {
         return K3HUF_OK; /* too small for the magic, or nothing to index */
     }
-    if (size < 4u) {
-        return K3HUF_WAIT;
-    }
-    if (k3huf_load_le32(filler + MAGIC_AT) != INDEX_MAGIC) {
-        return K3HUF_OK;
-    }
-    if (stripe->pad < K3HUF_INDEX_HEADER_BYTES) {
-        return k3huf_fail_at(bad, MAGIC_AT, K3HUF_E_INDEX_SIZE);
-    }
-    if (size < K3HUF_INDEX_HEADER_BYTES) {
-        return K3HUF_WAIT;
-    }
+    if (size < 4u) { return K3HUF_WAIT; }
+    if (k3huf_load_le32(filler + MAGIC_AT) != INDEX_MAGIC) { return K3HUF_OK; }
+    if (stripe->pad < K3HUF_INDEX_HEADER_BYTES) { return k3huf_fail_at(bad, MAGIC_AT, K3HUF_E_INDEX_SIZE); }
+    if (size < K3HUF_INDEX_HEADER_BYTES) { return K3HUF_WAIT; }
     if (((uint32_t)filler[VERSION_AT] | (uint32_t)filler[VERSION_AT + 1u] << 8) != INDEX_VERSION) {
         return k3huf_fail_at(bad, VERSION_AT, K3HUF_E_INDEX_VERSION);
     }
@@ -57,9 +49,7 @@ enum k3huf_status k3huf_index_probe(const uint8_t *filler, size_t size, const st
     if (log2 < K3HUF_BLOCK_LOG2_MIN || log2 > K3HUF_BLOCK_LOG2_MAX) {
         return k3huf_fail_at(bad, LOG2_AT, K3HUF_E_INDEX_LOG2);
     }
-    if (filler[FLAGS_AT] != 0) {
-        return k3huf_fail_at(bad, FLAGS_AT, K3HUF_E_INDEX_FLAGS);
-    }
+    if (filler[FLAGS_AT] != 0) { return k3huf_fail_at(bad, FLAGS_AT, K3HUF_E_INDEX_FLAGS); }
     if (k3huf_load_le32(filler + COUNT_AT) != k3huf_index_blocks(stripe->raw_bytes, log2)) {
         return k3huf_fail_at(bad, COUNT_AT, K3HUF_E_INDEX_COUNT);
     }
@@ -86,12 +76,8 @@ enum k3huf_status k3huf_index_read(const uint8_t *filler, size_t size, const str
     out->block_log2 = 0;
     *block = K3HUF_NO_BLOCK;
     const enum k3huf_status status = k3huf_index_probe(filler, size, stripe, &bytes, bad);
-    if (status != K3HUF_OK || bytes == 0) {
-        return status;
-    }
-    if (size < bytes) {
-        return K3HUF_WAIT;
-    }
+    if (status != K3HUF_OK || bytes == 0) { return status; }
+    if (size < bytes) { return K3HUF_WAIT; }
     if (index_crc(filler, bytes) != k3huf_load_le32(filler + CRC_AT)) {
         return k3huf_fail_at(bad, CRC_AT, K3HUF_E_INDEX_CRC);
     }

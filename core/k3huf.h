@@ -167,20 +167,18 @@ uint32_t k3huf_index_crc(const struct k3huf_index *index, uint32_t block);
 #define K3HUF_TABLE_BYTES 8192u
 #define K3HUF_ENTRY_SYMBOLS 6u
 
-/* The canonical code as first codes and sorted symbols, for one symbol at a time (codes longer than the table's
- * window, and the last symbols of a plane). Left-aligned to 12 bits: a 12-bit window w holds a code of length l where l
- * is the smallest with w < limit[l]; its symbol is sorted[(w >> (12 - l)) + base[l]] (mod 2^16). */
-struct k3huf_canonical {
-    uint16_t limit[K3HUF_CODE_LENGTH_MAX + 1u];
-    uint16_t base[K3HUF_CODE_LENGTH_MAX + 1u];
-    uint8_t sorted[K3HUF_SYMBOLS];
-};
-
-/* The decode table: what the next 10 bits hold, up to six symbols at once. Built once a run, then read-only; any
- * number of cores may share it. */
+/* The decode table: what the next 10 bits hold, up to six symbols at once, and a tail for the codes of 11 and 12 bits.
+ * Those are the last ones of a canonical code: as 12-bit numbers, left-aligned, those of 11 bits begin at tail11, those
+ * of 12 bits at tail12, and from tail_end on bits are no code. Built once a run, then read-only; any number of cores
+ * may share it. */
 struct k3huf_table {
     uint64_t entry[K3HUF_TABLE_ENTRIES];
-    struct k3huf_canonical canonical;
+    uint16_t tail11;
+    uint16_t tail12;
+    uint16_t tail_end;
+    uint16_t most;                 /* symbols of the fullest entry, 1 at least */
+    uint8_t tail[K3HUF_SYMBOLS];   /* symbols of the long codes, in the order of their codes */
+    uint8_t length[K3HUF_SYMBOLS]; /* code length of each symbol, 0: none */
 };
 
 /* Build the table. Only the statuses of the code are returned: K3HUF_E_CODE_LENGTH, _OVERFULL. A code with no symbol
@@ -189,8 +187,8 @@ enum k3huf_status k3huf_table_build(struct k3huf_table *table, const uint8_t cod
 
 /* -------------------------------------------------------------------------------------------------- lanes ---- */
 
-#define K3HUF_LANES 4u /* independent bit positions decoded side by side on one core */
-#define K3HUF_WORKSPACE_BYTES 15616u
+#define K3HUF_LANES 6u /* independent bit positions decoded side by side on one core */
+#define K3HUF_WORKSPACE_BYTES 15600u
 
 /* Scratch memory for one core; contents need no initialisation and mean nothing between calls. */
 struct k3huf_workspace {
@@ -212,8 +210,9 @@ struct k3huf_lane {
     size_t symbols;           /* symbols to decode, with as many bytes at raw and twice as many at out */
 };
 
-/* Decode `n` lanes, any number, K3HUF_LANES at a time side by side: where one ends, the next takes its place. They may
- * belong to one stripe or to different stripes of runs that share a code; their output spans must not overlap. */
+/* Decode `n` lanes, any number, in groups of K3HUF_LANES side by side; so a multiple of that, of lanes of equal size,
+ * is fastest. They may belong to one stripe or to different stripes of runs that share a code; their output spans must
+ * not overlap. */
 void k3huf_lanes(const struct k3huf_table *table, struct k3huf_workspace *workspace, struct k3huf_lane *lane, size_t n);
 
 /* One block of an indexed stripe, with all of its bytes at hand. */
@@ -275,7 +274,8 @@ struct k3huf_config {
     bool one_cursor;
     /* Skip the CRC of each block (the index's own CRC is always checked). */
     bool skip_crc;
-    /* Two cursors: memory for one stripe's index. NULL: indexes are ignored, and with them the block CRCs. */
+    /* Memory for one stripe's index, K3HUF_INDEX_HEADER_BYTES at least; k3huf_index_bytes() says how much a stripe
+     * needs, and a larger index is K3HUF_E_INDEX_MEMORY. NULL: indexes are ignored, and with them the block CRCs. */
     uint8_t *index;
     size_t index_size;
     /* Never NULL. */
@@ -310,6 +310,7 @@ struct k3huf_decoder {
     struct k3huf_run_header run;
     struct k3huf_stripe_header stripe;
     struct k3huf_index index;
+    struct k3huf_block now; /* the current block; without an index the whole stripe */
     struct k3huf_place place;
     enum k3huf_status status;
     enum k3huf_part part;
@@ -317,7 +318,8 @@ struct k3huf_decoder {
     uint64_t stripe_offset; /* of its header, in the run */
     uint64_t raw_done;      /* raw bytes of the stripes before this one */
     uint32_t coded_done;    /* bytes of the current part taken from the coded cursor */
-    uint32_t symbols_done;  /* symbols of this stripe decoded */
+    uint32_t symbols_left;  /* of the current block to decode */
+    uint32_t given;         /* raw bytes of this stripe given out */
     uint32_t raw_used;      /* bytes of this stripe's raw plane used */
     uint32_t bit;           /* bits used of the first byte not yet done with */
     uint32_t block;         /* block being decoded, indexed stripes only */
@@ -328,10 +330,12 @@ struct k3huf_decoder {
     uint8_t hold[K3HUF_RUN_HEADER_BYTES]; /* a header that came in pieces, or coded bytes not yet used up */
 };
 
-/* Start a run. K3HUF_E_ARGUMENT where the config has no workspace, or an index pointer without size. */
+/* Start a run. K3HUF_E_ARGUMENT where the config has no workspace, or index memory below its least size. */
 enum k3huf_status k3huf_decoder_init(struct k3huf_decoder *decoder, const struct k3huf_config *config);
 
-/* What to give next. Valid after init and after every call of k3huf_decode(). */
+/* What to give next. Valid after init and after every call of k3huf_decode(). After K3HUF_DONE, need.coded_offset is
+ * the size of the run with its last filler. With two cursors that filler may not have been read: compare with the
+ * input. */
 void k3huf_decoder_need(const struct k3huf_decoder *decoder, struct k3huf_need *need);
 
 /* Do what the spans allow: work is bounded by their sizes. A call works on one part of the run, so that the next one
@@ -343,7 +347,8 @@ void k3huf_decoder_need(const struct k3huf_decoder *decoder, struct k3huf_need *
  * cursors) nothing waits. On an error what waits is zeroed. */
 enum k3huf_status k3huf_decode(struct k3huf_decoder *decoder, struct k3huf_io *io);
 
-/* The input ends here: K3HUF_DONE after a whole run, else the decoder fails with K3HUF_E_TRUNCATED. */
+/* The input ends here: K3HUF_DONE after a whole run, else the decoder fails with K3HUF_E_TRUNCATED. It has no span to
+ * zero: output bytes that wait for a check at that moment are the caller's to throw away. */
 enum k3huf_status k3huf_finish(struct k3huf_decoder *decoder);
 
 /* Where the error is; meaningful once an error was returned. */

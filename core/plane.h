@@ -8,8 +8,8 @@
 #include "k3huf.h"
 
 /* k3huf_lanes() for lanes that lie `stride` bytes apart inside larger objects. */
-void k3huf_lane_queue(const struct k3huf_table *table, struct k3huf_workspace *workspace, struct k3huf_lane *first,
-                      size_t stride, size_t n);
+void k3huf_lane_groups(const struct k3huf_table *table, struct k3huf_workspace *workspace, struct k3huf_lane *first,
+                       size_t stride, size_t n);
 
 /* After a stripe's last code: `size` bytes of the plane are left at `coded`, `bit` bits of the first are used. True
  * where nothing but zero bits up to the end of that byte is left. */

@@ -29,23 +29,7 @@ static uint64_t coded_plane(const struct k3huf_decoder *d) { return d->stripe_of
 static uint64_t raw_plane(const struct k3huf_decoder *d) { return coded_plane(d) + d->stripe.huf_bytes; }
 static uint64_t filler(const struct k3huf_decoder *d) { return raw_plane(d) + k3huf_even_bytes(d->stripe.raw_bytes); }
 
-/* ---- the block that is being decoded; without an index the whole stripe is one */
-
 static bool indexed(const struct k3huf_decoder *d) { return d->index.nblocks > 0; }
-static bool last_block(const struct k3huf_decoder *d) { return !indexed(d) || d->block + 1u == d->index.nblocks; }
-static uint32_t block_begin(const struct k3huf_decoder *d) { /* in symbols */
-    return indexed(d) ? d->block << d->index.block_log2 : 0;
-}
-static uint32_t block_end(const struct k3huf_decoder *d) {
-    return last_block(d) ? k3huf_odd_bytes(d->stripe.raw_bytes) : (d->block + 1u) << d->index.block_log2;
-}
-static uint32_t block_raw_bytes(const struct k3huf_decoder *d) {
-    return last_block(d) ? d->stripe.raw_bytes - 2u * block_begin(d) : 2u << d->index.block_log2;
-}
-/* One past the last byte of the coded plane that the block has bits in. */
-static uint32_t block_coded_end(const struct k3huf_decoder *d) {
-    return last_block(d) ? d->stripe.huf_bytes : (k3huf_index_bit(&d->index, d->block + 1u) + 7u) / 8u;
-}
 
 /* ---- small steps */
 
@@ -56,6 +40,11 @@ static enum k3huf_status fail(struct k3huf_decoder *d, enum k3huf_status status,
     d->status = status;
     d->part = K3HUF_PART_ERROR;
     return status;
+}
+
+/* The same for byte `at` of the coded plane and the current block. */
+static enum k3huf_status fail_at(struct k3huf_decoder *d, enum k3huf_status status, uint64_t at) {
+    return fail(d, status, indexed(d) ? d->block : K3HUF_NO_BLOCK, coded_plane(d) + at);
 }
 
 static void take_coded(struct k3huf_decoder *d, struct k3huf_io *io, size_t n) {
@@ -74,11 +63,23 @@ static bool collect(struct k3huf_decoder *d, struct k3huf_io *io, uint8_t *to, u
     return d->coded_done == size;
 }
 
+/* Begin d->block; without an index the whole stripe is one block. */
+static void enter_block(struct k3huf_decoder *d) {
+    d->now.last = true;
+    d->now.begin = 0;
+    d->now.end = d->stripe.huf_bytes * 8u;
+    d->now.raw_bytes = d->stripe.raw_bytes;
+    if (indexed(d)) { k3huf_block_init(&d->now, &d->index, &d->stripe, d->block); }
+    d->symbols_left = k3huf_odd_bytes(d->now.raw_bytes);
+    d->bit = d->now.begin & 7u;
+    d->held = 0;
+    d->crc = 0;
+}
+
 static void enter_part(struct k3huf_decoder *d, enum k3huf_part part) {
     d->part = part;
     d->coded_done = 0;
-    d->held = 0;
-    d->bit = 0;
+    enter_block(d);
 }
 
 /* On to stripe d->stripe_number at `offset` in the run, or to the end. */
@@ -104,35 +105,24 @@ static bool may_be_indexed(const struct k3huf_decoder *d) {
 
 static enum k3huf_status run_header(struct k3huf_decoder *d, struct k3huf_io *io) {
     uint32_t bad = 0;
-    if (!collect(d, io, d->hold, K3HUF_RUN_HEADER_BYTES)) {
-        return K3HUF_WAIT;
-    }
+    if (!collect(d, io, d->hold, K3HUF_RUN_HEADER_BYTES)) { return K3HUF_WAIT; }
     enum k3huf_status status = k3huf_run_header_read(d->hold, &d->run, &bad);
-    if (status == K3HUF_OK) {
-        status = k3huf_table_build(&d->table, d->run.codelen);
-    }
-    if (status != K3HUF_OK) {
-        return fail(d, status, K3HUF_NO_BLOCK, bad);
-    }
+    if (status == K3HUF_OK) { status = k3huf_table_build(&d->table, d->run.codelen); }
+    if (status != K3HUF_OK) { return fail(d, status, K3HUF_NO_BLOCK, bad); }
     return next_stripe(d, K3HUF_RUN_HEADER_BYTES);
 }
 
 static enum k3huf_status stripe_header(struct k3huf_decoder *d, struct k3huf_io *io) {
     uint32_t bad = 0;
-    if (!collect(d, io, d->hold, K3HUF_STRIPE_HEADER_BYTES)) {
-        return K3HUF_WAIT;
-    }
+    if (!collect(d, io, d->hold, K3HUF_STRIPE_HEADER_BYTES)) { return K3HUF_WAIT; }
     const enum k3huf_status status =
         k3huf_stripe_header_read(d->hold, &d->run, d->stripe_number, d->raw_done, &d->stripe, &bad);
-    if (status != K3HUF_OK) {
-        return fail(d, status, K3HUF_NO_BLOCK, d->stripe_offset + bad);
-    }
+    if (status != K3HUF_OK) { return fail(d, status, K3HUF_NO_BLOCK, d->stripe_offset + bad); }
     d->index.nblocks = 0;
     d->index_bytes = 0;
-    d->symbols_done = 0;
     d->raw_used = 0;
     d->block = 0;
-    d->crc = 0;
+    d->given = 0;
     d->pending = 0;
     /* A part without bytes is not entered, so that every call that goes on has used some. */
     if (d->config.one_cursor) {
@@ -147,9 +137,7 @@ static enum k3huf_status stripe_header(struct k3huf_decoder *d, struct k3huf_io 
 
 /* How many of the filler's first bytes to bring together: enough for the magic, for the header, for all of it. */
 static uint32_t index_wanted(const struct k3huf_decoder *d) {
-    if (d->index_bytes > 0) {
-        return d->index_bytes;
-    }
+    if (d->index_bytes > 0) { return d->index_bytes; }
     return d->coded_done < 4u ? 4u : K3HUF_INDEX_HEADER_BYTES;
 }
 
@@ -164,48 +152,30 @@ static enum k3huf_status collect_index(struct k3huf_decoder *d, struct k3huf_io 
         } else if (status == K3HUF_OK) {
             status = k3huf_index_read(d->config.index, d->coded_done, &d->stripe, &d->index, &bad, &block);
         }
-        if (status == K3HUF_OK) {
-            return K3HUF_OK;
-        }
-        if (k3huf_is_error(status)) {
-            return fail(d, status, block, filler(d) + bad);
-        }
-        if (!collect(d, io, d->config.index, index_wanted(d))) {
-            return K3HUF_WAIT;
-        }
+        if (status == K3HUF_OK) { return K3HUF_OK; }
+        if (k3huf_is_error(status)) { return fail(d, status, block, filler(d) + bad); }
+        if (!collect(d, io, d->config.index, index_wanted(d))) { return K3HUF_WAIT; }
     }
 }
 
 /* ---- one lane, over spans that end anywhere */
 
-static uint32_t block_or_none(const struct k3huf_decoder *d) { return indexed(d) ? d->block : K3HUF_NO_BLOCK; }
-
 /* The block's last symbol is out and `next` is the byte behind its last code, `bit` bits of it used: is that where the
  * coded plane or the next block says it ends? */
 static enum k3huf_status check_end(struct k3huf_decoder *d, struct k3huf_io *io, const uint8_t *next) {
     const uint32_t byte = d->coded_done - d->held;
-    if (!last_block(d)) {
-        if (byte * 8u + d->bit != k3huf_index_bit(&d->index, d->block + 1u)) {
-            return fail(d, K3HUF_E_BLOCK_END, d->block, coded_plane(d) + byte);
-        }
-        return K3HUF_OK;
+    if (!d->now.last && byte * 8u + d->bit != d->now.end) { return fail_at(d, K3HUF_E_BLOCK_END, byte); }
+    if (d->now.last && !k3huf_plane_ends(next, d->stripe.huf_bytes - byte, d->bit)) {
+        return fail_at(d, K3HUF_E_CODED_LONG, byte);
     }
-    if (!k3huf_plane_ends(next, d->stripe.huf_bytes - byte, d->bit)) {
-        return fail(d, K3HUF_E_CODED_LONG, block_or_none(d), coded_plane(d) + byte);
-    }
-    if (d->bit != 0 && d->held == 0) {
-        take_coded(d, io, 1); /* the plane's last byte */
-    }
-    d->held = 0;
-    d->bit = 0;
+    if (d->now.last && d->bit != 0 && d->held == 0) { take_coded(d, io, 1); /* the plane's last byte */ }
     return K3HUF_OK;
 }
 
 /* Decode what the coded span allows of `lane`, whose raw, out, symbols and crc the caller has set: first what is in
  * hold together with the beginning of the span, then the span itself. */
 static enum k3huf_status one_lane(struct k3huf_decoder *d, struct k3huf_io *io, struct k3huf_lane *lane) {
-    const uint32_t coded_end = block_coded_end(d);
-    const uint32_t symbols_end = block_end(d);
+    const uint32_t coded_end = (d->now.end + 7u) / 8u;
     uint8_t joint[HOLD_MAX + HOLD_TOP_UP];
     for (;;) {
         const size_t held = d->held;
@@ -222,31 +192,22 @@ static enum k3huf_status one_lane(struct k3huf_decoder *d, struct k3huf_io *io, 
         lane->bit = d->bit;
         k3huf_lanes(&d->table, d->config.workspace, lane, 1);
         d->bit = lane->bit;
-        d->symbols_done += (uint32_t)(symbols - lane->symbols);
+        d->symbols_left -= (uint32_t)(symbols - lane->symbols);
         const size_t used = held + fresh - lane->coded_size;
-        if (lane->status == K3HUF_E_CODE_WORD) {
-            return fail(d, K3HUF_E_CODE_WORD, block_or_none(d), coded_plane(d) + d->coded_done - held + used);
-        }
-        if (lane->symbols > 0 && (held == 0 || used < held)) {
-            break;
-        }
+        if (lane->status == K3HUF_E_CODE_WORD) { return fail_at(d, K3HUF_E_CODE_WORD, d->coded_done - held + used); }
+        if (lane->symbols > 0 && (held == 0 || used < held)) { break; }
         d->held = (uint32_t)(used < held ? held - used : 0);
         k3huf_copy(d->hold, lane->coded, d->held);
         take_coded(d, io, used - (held - d->held));
-        if (d->symbols_done == symbols_end) {
-            return check_end(d, io, lane->coded);
-        }
-        if (lane->symbols == 0) {
-            return K3HUF_OK;
-        }
+        if (d->symbols_left == 0) { return check_end(d, io, lane->coded); }
+        if (lane->symbols == 0) { return K3HUF_OK; }
     }
     /* The span ends inside a code: what is left of it is all in reach of the lane. */
     take_coded(d, io, k3huf_least(io->coded_size, coded_end - d->coded_done));
     k3huf_copy(d->hold, lane->coded, lane->coded_size);
     d->held = (uint32_t)lane->coded_size;
     if (d->coded_done == coded_end) {
-        return fail(d, last_block(d) ? K3HUF_E_CODED_SHORT : K3HUF_E_BLOCK_END, block_or_none(d),
-                    coded_plane(d) + d->coded_done - d->held);
+        return fail_at(d, d->now.last ? K3HUF_E_CODED_SHORT : K3HUF_E_BLOCK_END, d->coded_done - d->held);
     }
     return K3HUF_OK;
 }
@@ -261,11 +222,13 @@ static void take_raw(struct k3huf_decoder *d, struct k3huf_io *io, size_t n) {
     }
 }
 
-static void give_out(struct k3huf_io *io, size_t n) {
+static void give_out(struct k3huf_decoder *d, struct k3huf_io *io, size_t n) {
     if (n > 0) {
         io->out += n;
         io->out_size -= n;
+        d->given += (uint32_t)n;
     }
+    d->pending = 0;
 }
 
 /* Blocks that lie whole in the spans, side by side. K3HUF_WAIT: there is none. */
@@ -287,34 +250,29 @@ static enum k3huf_status whole_blocks(struct k3huf_decoder *d, struct k3huf_io *
         raw += k3huf_even_bytes(b->raw_bytes);
         out += b->raw_bytes;
     }
-    if (n == 0) {
-        return K3HUF_WAIT;
-    }
+    if (n == 0) { return K3HUF_WAIT; }
     (void)k3huf_decode_blocks(&d->table, d->config.workspace, block, n, !d->config.skip_crc);
     for (uint32_t i = 0; i < n; i++) {
         const struct k3huf_block *const b = &block[i];
         if (b->status != K3HUF_OK) {
             k3huf_zero(io->out, out); /* blocks behind the first bad one are not given out either */
-            return fail(d, b->status, d->block, coded_plane(d) + b->bad_bit / 8u);
+            return fail_at(d, b->status, b->bad_bit / 8u);
         }
         take_coded(d, io, (b->last ? d->stripe.huf_bytes : b->end / 8u) - d->coded_done);
         take_raw(d, io, k3huf_even_bytes(b->raw_bytes));
-        give_out(io, b->raw_bytes);
+        give_out(d, io, b->raw_bytes);
         out -= b->raw_bytes;
-        d->bit = b->last ? 0 : b->end & 7u;
-        d->symbols_done += k3huf_odd_bytes(b->raw_bytes);
         d->block++;
     }
+    if (d->block < d->index.nblocks) { enter_block(d); }
     return K3HUF_OK;
 }
 
 /* Decode pairs of the current block, as many as the spans hold. */
 static enum k3huf_status pairs(struct k3huf_decoder *d, struct k3huf_io *io) {
     const size_t room = k3huf_least(io->raw_size, (io->out_size - d->pending) / 2u);
-    const size_t symbols = k3huf_least(block_end(d) - d->symbols_done, room);
-    if (symbols == 0) {
-        return K3HUF_OK;
-    }
+    const size_t symbols = k3huf_least(d->symbols_left, room);
+    if (symbols == 0) { return K3HUF_OK; }
     struct k3huf_lane lane;
     lane.raw = io->raw;
     lane.out = io->out + d->pending;
@@ -332,11 +290,10 @@ static enum k3huf_status pairs(struct k3huf_decoder *d, struct k3huf_io *io) {
 /* As much of the current block as the spans hold, in one lane. */
 static enum k3huf_status part_of_block(struct k3huf_decoder *d, struct k3huf_io *io) {
     const enum k3huf_status status = pairs(d, io);
-    if (status != K3HUF_OK) {
-        return status;
-    }
-    bool whole = d->symbols_done == block_end(d);
-    if (whole && last_block(d) && (d->stripe.raw_bytes & 1u) != 0) { /* the last even byte has no partner */
+    if (status != K3HUF_OK) { return status; }
+    const bool odd_tail = (d->now.raw_bytes & 1u) != 0; /* the stripe's last even byte has no partner */
+    bool whole = d->symbols_left == 0;
+    if (whole && odd_tail) {
         whole = io->raw_size > 0 && io->out_size > d->pending;
         if (whole) {
             uint8_t *const to = io->out + d->pending;
@@ -347,16 +304,11 @@ static enum k3huf_status part_of_block(struct k3huf_decoder *d, struct k3huf_io 
         }
     }
     if (whole && indexed(d)) {
-        if (!d->config.skip_crc && d->crc != k3huf_index_crc(&d->index, d->block)) {
-            return fail(d, K3HUF_E_BLOCK_CRC, d->block, coded_plane(d) + k3huf_index_bit(&d->index, d->block) / 8u);
-        }
+        if (!d->config.skip_crc && d->crc != d->now.crc) { return fail_at(d, K3HUF_E_BLOCK_CRC, d->now.begin / 8u); }
         d->block++;
-        d->crc = 0;
     }
-    if (whole || !indexed(d)) {
-        give_out(io, d->pending);
-        d->pending = 0;
-    }
+    if (whole || !indexed(d)) { give_out(d, io, d->pending); }
+    if (whole && d->block < d->index.nblocks) { enter_block(d); }
     return K3HUF_OK;
 }
 
@@ -364,20 +316,15 @@ static enum k3huf_status planes(struct k3huf_decoder *d, struct k3huf_io *io) {
     const uint32_t first = d->block;
     enum k3huf_status status = K3HUF_OK;
     if (indexed(d)) {
-        if (io->out_size < block_raw_bytes(d)) {
-            return K3HUF_WAIT;
-        }
-        while (status == K3HUF_OK && d->held == 0 && d->symbols_done == block_begin(d) && d->block < d->index.nblocks) {
+        if (io->out_size < d->now.raw_bytes) { return K3HUF_WAIT; }
+        while (status == K3HUF_OK && d->held == 0 && d->pending == 0 && d->block < d->index.nblocks &&
+               d->symbols_left == k3huf_odd_bytes(d->now.raw_bytes)) {
             status = whole_blocks(d, io);
         }
     }
     /* Only where not one block lies whole in the spans is a block begun in pieces, for that costs the lanes. */
-    if (!k3huf_is_error(status) && d->block == first) {
-        status = part_of_block(d, io);
-    }
-    if (!k3huf_is_error(status) && d->raw_used == k3huf_even_bytes(d->stripe.raw_bytes)) {
-        status = stripe_done(d);
-    }
+    if (!k3huf_is_error(status) && d->block == first) { status = part_of_block(d, io); }
+    if (!k3huf_is_error(status) && d->raw_used == k3huf_even_bytes(d->stripe.raw_bytes)) { status = stripe_done(d); }
     return status;
 }
 
@@ -387,19 +334,15 @@ static enum k3huf_status coded_only(struct k3huf_decoder *d, struct k3huf_io *io
     struct k3huf_lane lane;
     d->pending = d->stripe.raw_bytes;
     lane.raw = NULL;
-    lane.out = io->out + k3huf_even_bytes(d->stripe.raw_bytes) + d->symbols_done;
-    lane.symbols = k3huf_odd_bytes(d->stripe.raw_bytes) - d->symbols_done;
+    lane.out = io->out + (d->stripe.raw_bytes - d->symbols_left);
+    lane.symbols = d->symbols_left;
     lane.crc = 0;
     lane.with_crc = false;
     if (lane.symbols > 0) {
         const enum k3huf_status status = one_lane(d, io, &lane);
-        if (status != K3HUF_OK) {
-            return status;
-        }
+        if (status != K3HUF_OK) { return status; }
     }
-    if (d->symbols_done == k3huf_odd_bytes(d->stripe.raw_bytes)) {
-        enter_part(d, K3HUF_PART_RAW);
-    }
+    if (d->symbols_left == 0) { enter_part(d, K3HUF_PART_RAW); }
     return K3HUF_OK;
 }
 
@@ -412,29 +355,24 @@ static enum k3huf_status check_window(struct k3huf_decoder *d, const struct k3hu
     const uint8_t *at = io->out;
     uint32_t bit = 0;
     for (d->block = 0; d->block < d->index.nblocks; d->block++) {
-        const uint32_t raw_bytes = block_raw_bytes(d);
+        enter_block(d);
         const uint32_t begin = bit;
-        for (uint32_t i = 1; i < raw_bytes; i += 2u) {
+        for (uint32_t i = 1; i < d->now.raw_bytes; i += 2u) {
             bit += d->run.codelen[at[i]];
         }
-        if (!last_block(d) && bit != k3huf_index_bit(&d->index, d->block + 1u)) {
-            return fail(d, K3HUF_E_BLOCK_END, d->block, coded_plane(d) + bit / 8u);
+        if (!d->now.last && bit != d->now.end) { return fail_at(d, K3HUF_E_BLOCK_END, bit / 8u); }
+        if (!d->config.skip_crc && k3huf_crc32c(0, at, d->now.raw_bytes) != d->now.crc) {
+            return fail_at(d, K3HUF_E_BLOCK_CRC, begin / 8u);
         }
-        if (!d->config.skip_crc && k3huf_crc32c(0, at, raw_bytes) != k3huf_index_crc(&d->index, d->block)) {
-            return fail(d, K3HUF_E_BLOCK_CRC, d->block, coded_plane(d) + begin / 8u);
-        }
-        at += raw_bytes;
+        at += d->now.raw_bytes;
     }
     return K3HUF_OK;
 }
 
 static enum k3huf_status filler_only(struct k3huf_decoder *d, struct k3huf_io *io) {
     take_coded(d, io, k3huf_least(io->coded_size, d->stripe.pad - d->coded_done));
-    if (d->coded_done < d->stripe.pad) {
-        return K3HUF_OK;
-    }
-    give_out(io, d->pending);
-    d->pending = 0;
+    if (d->coded_done < d->stripe.pad) { return K3HUF_OK; }
+    give_out(d, io, d->pending);
     return stripe_done(d);
 }
 
@@ -451,9 +389,7 @@ static enum k3huf_status raw_only(struct k3huf_decoder *d, struct k3huf_io *io) 
         take_coded(d, io, 1);
         d->raw_used++;
     }
-    if (d->raw_used < even) {
-        return K3HUF_OK;
-    }
+    if (d->raw_used < even) { return K3HUF_OK; }
     enter_part(d, may_be_indexed(d) ? K3HUF_PART_INDEX : K3HUF_PART_FILLER);
     return d->part == K3HUF_PART_FILLER ? filler_only(d, io) : K3HUF_OK;
 }
@@ -465,9 +401,7 @@ static enum k3huf_status index_part(struct k3huf_decoder *d, struct k3huf_io *io
     } else if (status == K3HUF_OK) {
         d->part = K3HUF_PART_FILLER; /* what the index took of the filler stays taken */
         status = check_window(d, io);
-        if (status == K3HUF_OK) {
-            status = filler_only(d, io);
-        }
+        if (status == K3HUF_OK) { status = filler_only(d, io); }
     }
     return status;
 }
@@ -515,15 +449,13 @@ void k3huf_decoder_need(const struct k3huf_decoder *d, struct k3huf_need *need) 
     if (d->part == K3HUF_PART_PLANES) {
         need->raw_offset = raw_plane(d) + d->raw_used;
         need->raw_bytes = k3huf_even_bytes(d->stripe.raw_bytes) - d->raw_used;
-        need->out_offset += 2u * (uint64_t)(indexed(d) ? block_begin(d) : d->symbols_done);
-        need->out_bytes = indexed(d) ? block_raw_bytes(d) : d->symbols_done < block_end(d) ? 2u : 1u;
+        need->out_offset += d->given;
+        need->out_bytes = indexed(d) ? d->now.raw_bytes : d->symbols_left > 0 ? 2u : 1u;
     }
 }
 
 static enum k3huf_status work(struct k3huf_decoder *d, struct k3huf_io *io) {
-    if (needs_window(d) && io->out_size < d->stripe.raw_bytes) {
-        return K3HUF_WAIT;
-    }
+    if (needs_window(d) && io->out_size < d->stripe.raw_bytes) { return K3HUF_WAIT; }
     switch (d->part) {
     case K3HUF_PART_RUN_HEADER: return run_header(d, io);
     case K3HUF_PART_STRIPE_HEADER: return stripe_header(d, io);
@@ -548,17 +480,13 @@ enum k3huf_status k3huf_decode(struct k3huf_decoder *decoder, struct k3huf_io *i
         decoder->pending = 0;
         return decoder->status;
     }
-    if (decoder->part == K3HUF_PART_DONE) {
-        return K3HUF_DONE;
-    }
+    if (decoder->part == K3HUF_PART_DONE) { return K3HUF_DONE; }
     const bool moved = io->coded_size != coded_size || io->raw_size != raw_size || decoder->part != part;
     return moved ? K3HUF_OK : K3HUF_WAIT;
 }
 
 enum k3huf_status k3huf_finish(struct k3huf_decoder *decoder) {
-    if (decoder->part == K3HUF_PART_DONE) {
-        return K3HUF_DONE;
-    }
+    if (decoder->part == K3HUF_PART_DONE) { return K3HUF_DONE; }
     if (decoder->part != K3HUF_PART_ERROR) {
         struct k3huf_need need;
         k3huf_decoder_need(decoder, &need);

@@ -1,9 +1,10 @@
 /* table.c - from code lengths to the decode table. May not look at coded bits.
  *
  * The canonical code (FORMAT.md, The code): codes are given shortest length first, within a length in byte-value
- * order. Left-aligned to 12 bits, the codes of length l are then the numbers below limit[l] that no shorter code
- * covers, and the symbols sorted by (length, value) stand in the order of their codes.
+ * order. So the codes of up to 10 bits fill the table from its first entry up, each 2^(10 - length) entries, and what
+ * is left of the code space belongs to the longer ones.
  */
+#include "bytes.h"
 #include "table.h"
 
 _Static_assert(sizeof(((struct k3huf_table *)0)->entry) == K3HUF_TABLE_BYTES, "the decode table is 8 KiB");
@@ -11,60 +12,67 @@ _Static_assert(K3HUF_TABLE_ENTRIES == 1u << K3HUF_TABLE_BITS, "one entry a windo
 _Static_assert(sizeof(struct k3huf_decoder) < 10240, "the decoder object stays under 10 KiB");
 _Static_assert(sizeof(struct k3huf_workspace) <= 16384, "table and workspace fit a 32 KiB L1 data cache");
 
-static enum k3huf_status build_canonical(struct k3huf_canonical *canonical, const uint8_t codelen[K3HUF_SYMBOLS]) {
-    uint32_t sorted = 0; /* symbols placed so far */
-    uint32_t code = 0;   /* next free code, left-aligned to 12 bits */
-    canonical->limit[0] = 0;
-    canonical->base[0] = 0;
-    for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
-        if (codelen[symbol] > K3HUF_CODE_LENGTH_MAX) {
-            return K3HUF_E_CODE_LENGTH;
-        }
-        canonical->sorted[symbol] = 0;
-    }
-    for (uint32_t length = 1; length <= K3HUF_CODE_LENGTH_MAX; length++) {
-        const uint32_t shift = K3HUF_CODE_LENGTH_MAX - length;
-        canonical->base[length] = (uint16_t)(sorted - (code >> shift));
-        for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
-            if (codelen[symbol] == length) {
-                canonical->sorted[sorted] = (uint8_t)symbol;
-                sorted++;
-                code += 1u << shift;
-            }
-        }
-        if (code > 1u << K3HUF_CODE_LENGTH_MAX) {
-            return K3HUF_E_CODE_OVERFULL;
-        }
-        canonical->limit[length] = (uint16_t)code;
-    }
-    return K3HUF_OK;
+#define CODE_SPACE (1u << K3HUF_CODE_LENGTH_MAX)
+#define ENTRY_SPACE (CODE_SPACE / K3HUF_TABLE_ENTRIES) /* of the code space, for one entry */
+
+static uint64_t make_entry(uint64_t symbols, uint32_t bits, uint32_t count) {
+    return (uint64_t)count << 56 | symbols << 8 | bits;
 }
 
-/* The entry of one window: as many whole codes as it holds, six at most. */
-static uint64_t build_entry(const struct k3huf_canonical *canonical, uint32_t window) {
+/* All whole codes in a window. Every entry holds at least its own first symbol, whether it has been here or not. */
+static uint64_t whole_codes(const struct k3huf_table *table, uint32_t window) {
     uint64_t symbols = 0;
     uint32_t used = 0;
     uint32_t count = 0;
     while (count < K3HUF_ENTRY_SYMBOLS) {
-        const uint32_t rest = (window << (K3HUF_CODE_LENGTH_MAX - K3HUF_TABLE_BITS + used)) & 0xfffu;
-        uint8_t symbol = 0;
-        const uint32_t length = k3huf_canonical_code(canonical, 1, rest, &symbol);
-        if (length == 0 || used + length > K3HUF_TABLE_BITS) {
-            break;
-        }
-        symbols |= (uint64_t)symbol << (8u * count);
-        used += length;
+        const uint64_t next = table->entry[window << used & (K3HUF_TABLE_ENTRIES - 1u)];
+        const uint64_t symbol = k3huf_entry_symbols(next) & 0xffu;
+        if (next == 0 || used + table->length[symbol] > K3HUF_TABLE_BITS) { break; }
+        symbols |= symbol << (8u * count);
+        used += table->length[symbol];
         count++;
     }
-    return (uint64_t)count << 56 | symbols << 8 | used;
+    return make_entry(symbols, used, count);
+}
+
+/* Give the symbols of one code length their codes, from `code` on. Returns the next free one, left-aligned to 12 bits;
+ * above CODE_SPACE where the code is over-full. */
+static uint32_t place_length(struct k3huf_table *table, uint32_t length, uint32_t code, uint32_t *tail) {
+    for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS && code <= CODE_SPACE; symbol++) {
+        if (table->length[symbol] != length) { continue; }
+        const uint32_t end = code + (CODE_SPACE >> length);
+        if (length > K3HUF_TABLE_BITS) {
+            table->tail[(*tail)++] = (uint8_t)symbol;
+        } else if (end <= CODE_SPACE) {
+            for (uint32_t i = code / ENTRY_SPACE; i < end / ENTRY_SPACE; i++) {
+                table->entry[i] = make_entry(symbol, length, 1);
+            }
+        }
+        code = end;
+    }
+    return code;
 }
 
 enum k3huf_status k3huf_table_build(struct k3huf_table *table, const uint8_t codelen[K3HUF_SYMBOLS]) {
-    const enum k3huf_status status = build_canonical(&table->canonical, codelen);
-    if (status == K3HUF_OK) {
-        for (uint32_t window = 0; window < K3HUF_TABLE_ENTRIES; window++) {
-            table->entry[window] = build_entry(&table->canonical, window);
-        }
+    uint32_t end[K3HUF_CODE_LENGTH_MAX + 1u] = {0}; /* of the codes up to each length */
+    uint32_t tail = 0;
+    k3huf_zero((uint8_t *)table->entry, sizeof table->entry);
+    for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
+        table->length[symbol] = codelen[symbol];
+        if (codelen[symbol] > K3HUF_CODE_LENGTH_MAX) { return K3HUF_E_CODE_LENGTH; }
     }
-    return status;
+    for (uint32_t length = 1; length <= K3HUF_CODE_LENGTH_MAX; length++) {
+        end[length] = place_length(table, length, end[length - 1u], &tail);
+    }
+    if (end[K3HUF_CODE_LENGTH_MAX] > CODE_SPACE) { return K3HUF_E_CODE_OVERFULL; }
+    table->tail11 = (uint16_t)end[K3HUF_TABLE_BITS];
+    table->tail12 = (uint16_t)end[K3HUF_TABLE_BITS + 1u];
+    table->tail_end = (uint16_t)end[K3HUF_CODE_LENGTH_MAX];
+    table->most = 1;
+    for (uint32_t window = 0; window < end[K3HUF_TABLE_BITS] / ENTRY_SPACE; window++) {
+        table->entry[window] = whole_codes(table, window);
+        const uint16_t count = (uint16_t)k3huf_entry_count(table->entry[window]);
+        if (count > table->most) { table->most = count; }
+    }
+    return K3HUF_OK;
 }

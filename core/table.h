@@ -18,16 +18,16 @@ K3HUF_INLINE uint64_t k3huf_entry_count(uint64_t entry) { return entry >> 56; }
 K3HUF_INLINE uint64_t k3huf_entry_symbols(uint64_t entry) { return entry >> 8; }
 K3HUF_INLINE uint32_t k3huf_entry_bits(uint64_t entry) { return (uint32_t)entry & 63u; }
 
-/* The code at the top of a 12-bit window: its length, 0 where the bits are no code. `shortest`: no code shorter than
- * that can be there. */
-K3HUF_INLINE uint32_t k3huf_canonical_code(const struct k3huf_canonical *canonical, uint32_t shortest, uint32_t window,
-                                           uint8_t *symbol) {
-    for (uint32_t length = shortest; length <= K3HUF_CODE_LENGTH_MAX; length++) {
-        if (window < canonical->limit[length]) {
-            const uint32_t code = window >> (K3HUF_CODE_LENGTH_MAX - length);
-            *symbol = canonical->sorted[(code + canonical->base[length]) & 0xffu];
-            return length;
-        }
+/* The code of 11 or 12 bits at the top of a 12-bit window that begins with no shorter one: its length, 0 where the bits
+ * are no code. */
+K3HUF_COLD uint32_t k3huf_long_code(const struct k3huf_table *table, uint32_t window, uint8_t *symbol) {
+    if (window < table->tail12) {
+        *symbol = table->tail[(window - table->tail11) / 2u];
+        return 11;
+    }
+    if (window < table->tail_end) {
+        *symbol = table->tail[(uint32_t)(table->tail12 - table->tail11) / 2u + window - table->tail12];
+        return 12;
     }
     return 0;
 }

@@ -1,370 +1,356 @@
-/* bench.c - k3huf_host bench: rates of one core, in memory, beside the original decoder's.
+/* bench.c - k3huf_host bench: rates in memory, beside memcpy, the original decoder and libzstd.
  *
- * All rows work on the same bytes and are timed in turn, once each a repetition, so that a machine that gets slower or
- * faster meanwhile does so for all of them. A new row: a function and a line in the table below.
+ * All rows (bench_rows.h) work on the same bytes and are timed in turn, once each a run, so that a machine that gets
+ * slower or faster meanwhile does so for all of them; a ratio is that of two rows of the same run. This file measures
+ * and prints; it may not know what a row does.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench_rows.h"
 #include "commands.h"
-#include "encoder.h"
 #include "input.h"
 #include "json_print.h"
 #include "k3_histogram.h"
 #include "options.h"
-#include "original.h"
-#include "package_merge.h"
+#include "timing.h"
 
-#define DEFAULT_RUNS 7u
+#define DEFAULT_RUNS 11u
 #define MOST_RUNS 1000u
-#define DEFAULT_BYTES ((uint64_t)64 << 20)
 #define MOST_BYTES ((uint64_t)4 << 30)
+#define CACHE_BYTES ((uint64_t)4 << 20)
+#define MEMORY_BYTES ((uint64_t)64 << 20)
 #define SEED 1u
+#define LEAST_SECONDS 0.02 /* of one timed run; a row that takes less is repeated in it */
+#define MOST_PASSES 1000000.0
 
-/* What the rows work on. */
-struct bench {
+static const char made_name[] = "K3 histogram";
+
+#define ALL_ISAS "all"
+
+struct options {
+    const char *file;            /* NULL: none */
+    uint64_t size;               /* 0: the default ones */
+    const struct k3huf_isa *isa; /* NULL: each that this processor can run */
+    unsigned runs;
+    bool cpu_time;
+    bool json;
+};
+
+/* One set of bytes, measured. */
+struct section {
     const char *data_name;
-    uint8_t *raw;
+    const char *isa_name;
     size_t raw_bytes;
-    uint8_t *run; /* `raw` packed, without an index */
-    size_t run_bytes;
-    uint8_t *out; /* raw_bytes for a row that decodes; the row before has left it in any state */
-    uint8_t *packed;
-    size_t packed_capacity;
-    struct k3huf_encoder encoder;
-    struct k3huf_original original;
-    struct k3huf_decoder decoder;
-    struct k3huf_workspace workspace;
+    struct k3huf_bench_sizes sizes;
+    unsigned *passes;           /* for each row: passes of one timed run */
+    struct k3huf_spread *rate;  /* for each row, GB/s of raw bf16 */
+    struct k3huf_spread *ratio; /* for each pair */
 };
 
-/* --------------------------------------------------------------------------------------------------- rows ---- */
+/* ------------------------------------------------------------------------------------------------- measure ---- */
 
-static bool row_memcpy(struct bench *bench) {
-    memcpy(bench->out, bench->raw, bench->raw_bytes);
-    return true;
+static enum k3huf_exit row_fault(const struct k3huf_bench_row *row, const char *what, struct k3huf_fault *fault) {
+    return k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, NULL, NULL, "bench: %s: %s", row->text, what);
 }
 
-static bool row_original(struct bench *bench) {
-    const uint8_t *at = bench->run;
-    struct k3huf_run_header run;
-    uint32_t bad = 0;
-    if (k3huf_run_header_read(at, &run, &bad) != K3HUF_OK) {
-        return false;
-    }
-    k3huf_original_init(&bench->original, run.codelen);
-    at += K3HUF_RUN_HEADER_BYTES;
-    uint64_t done = 0;
-    for (uint32_t i = 0; i < run.nstripes; i++) {
-        struct k3huf_stripe_header stripe;
-        if (k3huf_stripe_header_read(at, &run, i, done, &stripe, &bad) != K3HUF_OK) {
-            return false;
-        }
-        const uint8_t *coded = at + K3HUF_STRIPE_HEADER_BYTES;
-        if (!k3huf_original_decode(&bench->original, coded, stripe.huf_bytes, coded + stripe.huf_bytes,
-                                   bench->out + done, stripe.raw_bytes)) {
-            return false;
-        }
-        at += k3huf_stripe_bytes(&stripe);
-        done += stripe.raw_bytes;
-    }
-    return true;
+/* Seconds that `passes` passes of a row take. */
+static bool time_row(struct k3huf_bench *bench, const struct k3huf_bench_row *row, unsigned passes, bool cpu_time,
+                     double *seconds) {
+    double begin = cpu_time ? k3huf_timing_cpu() : k3huf_timing_now();
+    bool good = k3huf_bench_run(bench, row, passes);
+    *seconds = cpu_time ? (k3huf_timing_cpu() - begin) / row->threads : k3huf_timing_now() - begin;
+    *seconds += 1e-9; /* a clock's tick: never 0 */
+    return good;
 }
 
-/* The core's decoder as any caller uses it, header to end. */
-static bool row_one_lane(struct bench *bench) {
-    struct k3huf_config config = {.workspace = &bench->workspace};
-    enum k3huf_status status = k3huf_decoder_init(&bench->decoder, &config);
-    while (status == K3HUF_OK) {
-        struct k3huf_need need;
-        k3huf_decoder_need(&bench->decoder, &need);
-        struct k3huf_io io = {.coded = bench->run + need.coded_offset,
-                              .coded_size = (size_t)need.coded_bytes,
-                              .raw = bench->run + need.raw_offset,
-                              .raw_size = (size_t)need.raw_bytes,
-                              .out = bench->out + need.out_offset,
-                              .out_size = bench->raw_bytes - (size_t)need.out_offset};
-        status = k3huf_decode(&bench->decoder, &io);
+/* Every row once, checked; and once more to see how many passes a timed run needs. */
+static enum k3huf_exit prepare(struct k3huf_bench *bench, bool cpu_time, unsigned *passes, struct k3huf_fault *fault) {
+    for (size_t r = 0; r < k3huf_bench_row_count; r++) {
+        const struct k3huf_bench_row *row = &k3huf_bench_rows[r];
+        k3huf_bench_spoil(bench);
+        if (!k3huf_bench_run(bench, row, 1)) { return row_fault(row, "failed", fault); }
+        if (!row->check(bench)) { return row_fault(row, "made wrong bytes", fault); }
+        double seconds = 0;
+        if (!time_row(bench, row, 1, cpu_time, &seconds)) { return row_fault(row, "failed", fault); }
+        double wanted = LEAST_SECONDS / seconds + 1.0;
+        passes[r] = (unsigned)(wanted < MOST_PASSES ? wanted : MOST_PASSES);
     }
-    return status == K3HUF_DONE;
+    return K3HUF_EXIT_OK;
 }
 
-static bool pack(struct bench *bench, uint8_t *out, size_t capacity, uint32_t block_log2, size_t *size) {
-    uint64_t histogram[K3HUF_SYMBOLS] = {0};
-    struct k3huf_run_header header = {.raw_bytes = bench->raw_bytes};
-    for (size_t done = 0; done < bench->raw_bytes; done += K3HUF_STRIPE_RAW_MAX, header.nstripes++) {
-        size_t left = bench->raw_bytes - done;
-        k3huf_histogram_odd(histogram, bench->raw + done, left < K3HUF_STRIPE_RAW_MAX ? left : K3HUF_STRIPE_RAW_MAX);
+static size_t row_number(const char *name) {
+    size_t r = 0;
+    while (r + 1 < k3huf_bench_row_count && strcmp(k3huf_bench_rows[r].name, name) != 0) {
+        r++;
     }
-    if (k3huf_code_lengths(histogram, K3HUF_CODE_LENGTH_MAX, header.codelen) != K3HUF_OK ||
-        k3huf_encoder_init(&bench->encoder, header.codelen) != K3HUF_OK) {
-        return false;
-    }
-    k3huf_run_header_write(&header, out);
-    *size = K3HUF_RUN_HEADER_BYTES;
-    for (uint32_t i = 0; i < header.nstripes; i++) {
-        size_t done = (size_t)i * K3HUF_STRIPE_RAW_MAX;
-        size_t left = bench->raw_bytes - done;
-        size_t stripe_size = 0;
-        if (k3huf_encode_stripe(&bench->encoder, i, bench->raw + done,
-                                left < K3HUF_STRIPE_RAW_MAX ? (uint32_t)left : K3HUF_STRIPE_RAW_MAX, block_log2,
-                                out + *size, capacity - *size, &stripe_size) != K3HUF_OK) {
-            return false;
-        }
-        *size += stripe_size;
-    }
-    return true;
+    return r;
 }
 
-static bool row_pack(struct bench *bench) {
-    size_t size = 0;
-    return pack(bench, bench->packed, bench->packed_capacity, 0, &size) && size == bench->run_bytes;
-}
-
-struct row {
-    const char *name;
-    bool (*function)(struct bench *bench); /* false: failed */
-    bool decodes;                          /* leaves the raw bytes in bench->out */
-};
-
-static const struct row rows[] = {
-    {"memcpy", row_memcpy, true},
-    {"original single-symbol decoder", row_original, true},
-    {"k3huf, one lane, no index", row_one_lane, true},
-    {"encoder with histogram, no index", row_pack, false},
-};
-#define ROWS (sizeof rows / sizeof rows[0])
-#define ROW_ORIGINAL 1u /* the row others are compared with */
-
-/* -------------------------------------------------------------------------------------------------- timing ---- */
-
-static double now_seconds(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Rates in GB/s of raw bf16. */
-struct result {
-    double median;
-    double least;
-    double most;
-};
-
-static enum k3huf_exit row_fault(const struct row *row, const char *what, struct k3huf_fault *fault) {
-    return k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, NULL, NULL, "bench: %s: %s", row->name, what);
-}
-
-static enum k3huf_exit measure(struct bench *bench, unsigned runs, struct result result[ROWS],
-                               struct k3huf_fault *fault) {
-    double *rate = malloc(ROWS * runs * sizeof *rate);
-    if (rate == NULL) {
-        return k3huf_fault_memory(fault, ROWS * runs * sizeof *rate);
-    }
-    /* Once untimed: memory is touched, and the result is checked. */
-    for (size_t r = 0; r < ROWS; r++) {
-        memset(bench->out, 0xA5, bench->raw_bytes);
-        if (!rows[r].function(bench)) {
-            free(rate);
-            return row_fault(&rows[r], "failed", fault);
-        }
-        if (rows[r].decodes && memcmp(bench->out, bench->raw, bench->raw_bytes) != 0) {
-            free(rate);
-            return row_fault(&rows[r], "decoded bytes are wrong", fault);
-        }
-    }
-    for (unsigned run = 0; run < runs; run++) {
-        for (size_t r = 0; r < ROWS; r++) {
-            double begin = now_seconds();
-            if (!rows[r].function(bench)) {
-                free(rate);
-                return row_fault(&rows[r], "failed", fault);
+/* `rate` has a number for each row and run; `ratio` one for each run. */
+static enum k3huf_exit measure(struct k3huf_bench *bench, const struct options *options, struct section *section,
+                               double *rate, double *ratio, struct k3huf_fault *fault) {
+    unsigned runs = options->runs;
+    enum k3huf_exit code = prepare(bench, options->cpu_time, section->passes, fault);
+    for (unsigned run = 0; run < runs && code == K3HUF_EXIT_OK; run++) {
+        for (size_t r = 0; r < k3huf_bench_row_count; r++) {
+            double seconds = 0;
+            if (!time_row(bench, &k3huf_bench_rows[r], section->passes[r], options->cpu_time, &seconds)) {
+                return row_fault(&k3huf_bench_rows[r], "failed", fault);
             }
-            rate[r * runs + run] = 1e-9 * (double)bench->raw_bytes / (now_seconds() - begin);
+            rate[r * runs + run] = 1e-9 * (double)section->raw_bytes * section->passes[r] / seconds;
         }
     }
-    for (size_t r = 0; r < ROWS; r++) {
-        double *of_row = rate + r * runs;
-        qsort(of_row, runs, sizeof *rate, by_value);
-        result[r].median = (of_row[runs / 2] + of_row[(runs - 1) / 2]) / 2.0;
-        result[r].least = of_row[0];
-        result[r].most = of_row[runs - 1];
+    if (code != K3HUF_EXIT_OK) { return code; }
+    for (size_t p = 0; p < k3huf_bench_pair_count; p++) {
+        size_t of = row_number(k3huf_bench_pairs[p].of);
+        size_t to = row_number(k3huf_bench_pairs[p].to);
+        for (unsigned run = 0; run < runs; run++) {
+            ratio[run] = rate[of * runs + run] / rate[to * runs + run];
+        }
+        section->ratio[p] = k3huf_timing_spread(ratio, runs);
     }
-    free(rate);
+    for (size_t r = 0; r < k3huf_bench_row_count; r++) {
+        section->rate[r] = k3huf_timing_spread(rate + r * runs, runs);
+    }
     return K3HUF_EXIT_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------- output ---- */
 
-static void print_table(const struct bench *bench, unsigned runs, const struct result result[ROWS]) {
-    printf("%s: %zu bytes, packed to %zu (ratio %.5f); %u runs, one thread\n", bench->data_name, bench->raw_bytes,
-           bench->run_bytes, (double)bench->run_bytes / (double)bench->raw_bytes, runs);
-    printf("%-34s %28s\n", "", "GB/s of raw bf16");
-    printf("%-34s %8s %8s %8s %12s\n", "", "median", "min", "max", "x original");
-    for (size_t r = 0; r < ROWS; r++) {
-        printf("%-34s %8.3f %8.3f %8.3f %12.2f\n", rows[r].name, result[r].median, result[r].least, result[r].most,
-               result[r].median / result[ROW_ORIGINAL].median);
+static double part(size_t bytes, size_t whole) { return (double)bytes / (double)whole; }
+
+static void print_head(const struct options *options) {
+    printf("k3huf %s; libzstd %s: %s\n", K3HUF_VERSION, k3huf_bench_zstd_version(), k3huf_bench_zstd_setting);
+    printf("GB/s are 10^9 bytes of raw bf16 a second, %s; median, least and most of %u runs\n",
+           options->cpu_time ? "processor time" : "time that passed", options->runs);
+}
+
+static void print_section(const struct section *section) {
+    printf("\n%s: %zu bytes, instruction set %s; run %zu (ratio %.5f), indexed %zu (%.5f), libzstd's high plane %zu "
+           "against %zu\n",
+           section->data_name, section->raw_bytes, section->isa_name, section->sizes.run,
+           part(section->sizes.run, section->raw_bytes), section->sizes.indexed,
+           part(section->sizes.indexed, section->raw_bytes), section->sizes.zstd, section->sizes.coded_planes);
+    printf("%-38s %8s %8s %8s %8s\n", "", "GB/s", "min", "max", "passes");
+    for (size_t r = 0; r < k3huf_bench_row_count; r++) {
+        printf("%-38s %8.3f %8.3f %8.3f %8u\n", k3huf_bench_rows[r].text, section->rate[r].median,
+               section->rate[r].least, section->rate[r].most, section->passes[r]);
+    }
+    printf("%-38s %8s %8s %8s\n", "", "ratio", "min", "max");
+    for (size_t p = 0; p < k3huf_bench_pair_count; p++) {
+        printf("%-38s %8.3f %8.3f %8.3f\n", k3huf_bench_pairs[p].text, section->ratio[p].median,
+               section->ratio[p].least, section->ratio[p].most);
     }
 }
 
-static enum k3huf_exit print_json(const struct bench *bench, unsigned runs, const struct result result[ROWS],
-                                  struct k3huf_fault *fault) {
-    json_t *list = json_array();
-    for (size_t r = 0; r < ROWS; r++) {
-        (void)json_array_append_new(list,
-                                    json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", rows[r].name, "gb_s_median",
-                                              result[r].median, "gb_s_min", result[r].least, "gb_s_max", result[r].most,
-                                              "ratio_to_original", result[r].median / result[ROW_ORIGINAL].median));
+static json_t *json_spread(const struct k3huf_spread *spread) {
+    return json_pack("{s:f, s:f, s:f}", "median", spread->median, "min", spread->least, "max", spread->most);
+}
+
+static json_t *json_section(const struct section *section) {
+    json_t *rows = json_array();
+    json_t *ratios = json_array();
+    for (size_t r = 0; r < k3huf_bench_row_count; r++) {
+        const struct k3huf_bench_row *row = &k3huf_bench_rows[r];
+        (void)json_array_append_new(rows, json_pack("{s:s, s:s, s:i, s:i, s:o}", "name", row->name, "text", row->text,
+                                                    "threads", (int)row->threads, "passes", (int)section->passes[r],
+                                                    "gb_s", json_spread(&section->rate[r])));
     }
-    json_t *root = json_pack("{s:I, s:I, s:f, s:i, s:o}", "raw_bytes", (json_int_t)bench->raw_bytes, "run_bytes",
-                             (json_int_t)bench->run_bytes, "ratio", (double)bench->run_bytes / (double)bench->raw_bytes,
-                             "runs", (int)runs, "rows", list);
+    for (size_t p = 0; p < k3huf_bench_pair_count; p++) {
+        const struct k3huf_bench_pair *pair = &k3huf_bench_pairs[p];
+        (void)json_array_append_new(ratios,
+                                    json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", pair->name, "text", pair->text, "of",
+                                              pair->of, "to", pair->to, "ratio", json_spread(&section->ratio[p])));
+    }
+    json_t *root =
+        json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:o, s:o}", "isa", section->isa_name, "raw_bytes",
+                  (json_int_t)section->raw_bytes, "run_bytes", (json_int_t)section->sizes.run, "indexed_bytes",
+                  (json_int_t)section->sizes.indexed, "ratio", part(section->sizes.indexed, section->raw_bytes),
+                  "coded_bytes", (json_int_t)section->sizes.coded_planes, "zstd_coded_bytes",
+                  (json_int_t)section->sizes.zstd, "rows", rows, "ratios", ratios);
     /* Left out where the name holds bytes that are not UTF-8, which JSON cannot carry. */
-    (void)json_object_set_new(root, "data", json_string(bench->data_name));
-    return k3huf_json_print(root, fault);
+    (void)json_object_set_new(root, "data", json_string(section->data_name));
+    return root;
 }
 
-/* ------------------------------------------------------------------------------------------------- command ---- */
+/* ------------------------------------------------------------------------------------------------ sections ---- */
 
-/* Raw bytes: all or the front of a file, or made up. */
-static enum k3huf_exit get_raw(struct bench *bench, const char *file, uint64_t size, struct k3huf_fault *fault) {
-    struct k3huf_input input = {.fd = -1};
+/* Measure `raw` with one variant and print it, or append it to `list`. */
+static enum k3huf_exit bench_isa(const struct options *options, const struct k3huf_isa *isa, const char *name,
+                                 const uint8_t *raw, size_t raw_bytes, json_t *list, struct k3huf_fault *fault) {
+    struct k3huf_bench *bench = k3huf_bench_new(isa, raw, raw_bytes, fault);
+    if (bench == NULL) { return fault->code; }
+    struct section section = {.data_name = name, .isa_name = isa->name, .raw_bytes = raw_bytes};
+    k3huf_bench_sizes(bench, &section.sizes);
+    section.passes = calloc(k3huf_bench_row_count, sizeof *section.passes);
+    section.rate = calloc(k3huf_bench_row_count, sizeof *section.rate);
+    section.ratio = calloc(k3huf_bench_pair_count, sizeof *section.ratio);
+    double *rate = calloc(k3huf_bench_row_count * options->runs, sizeof *rate);
+    double *ratio = calloc(options->runs, sizeof *ratio);
+    enum k3huf_exit code =
+        section.passes != NULL && section.rate != NULL && section.ratio != NULL && rate != NULL && ratio != NULL
+            ? measure(bench, options, &section, rate, ratio, fault)
+            : k3huf_fault_memory(fault, k3huf_bench_row_count * options->runs * sizeof *rate);
+    k3huf_bench_free(bench);
+    if (code == K3HUF_EXIT_OK) {
+        if (list != NULL) {
+            (void)json_array_append_new(list, json_section(&section));
+        } else {
+            print_section(&section);
+        }
+    }
+    free(section.passes);
+    free(section.rate);
+    free(section.ratio);
+    free(rate);
+    free(ratio);
+    return code;
+}
+
+static enum k3huf_exit bench_bytes(const struct options *options, const char *name, const uint8_t *raw,
+                                   size_t raw_bytes, json_t *list, struct k3huf_fault *fault) {
     enum k3huf_exit code = K3HUF_EXIT_OK;
-    bench->data_name = "made from the K3 histogram";
-    if (file != NULL) {
-        code = k3huf_input_open(&input, file, fault);
-        if (code == K3HUF_EXIT_OK) {
-            code = k3huf_input_slurp(&input, fault);
-        }
-        if (code != K3HUF_EXIT_OK) {
-            k3huf_input_close(&input);
-            return code;
-        }
-        bench->data_name = input.name;
-        size = size == 0 || input.size < size ? input.size : size;
-        if (size == 0 || size > MOST_BYTES) {
-            k3huf_input_close(&input);
-            return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, file, NULL,
-                                   size == 0 ? "is empty" : "is too large (--size)");
-        }
-    } else if (size == 0) {
-        size = DEFAULT_BYTES;
+    const struct k3huf_isa *isa = NULL;
+    if (options->isa != NULL) { return bench_isa(options, options->isa, name, raw, raw_bytes, list, fault); }
+    for (unsigned i = 0; code == K3HUF_EXIT_OK && (isa = k3huf_isa_choice(i)) != NULL; i++) {
+        code = bench_isa(options, isa, name, raw, raw_bytes, list, fault);
     }
-    bench->raw_bytes = (size_t)size;
-    bench->raw = malloc(bench->raw_bytes);
-    if (bench->raw == NULL) {
-        code = k3huf_fault_memory(fault, size);
-    } else if (file == NULL) {
-        k3huf_generate(bench->raw, bench->raw_bytes, SEED, k3huf_k3_histogram);
+    return code;
+}
+
+static enum k3huf_exit bench_made(const struct options *options, uint64_t size, json_t *list,
+                                  struct k3huf_fault *fault) {
+    uint8_t *raw = malloc((size_t)size);
+    if (raw == NULL) { return k3huf_fault_memory(fault, size); }
+    k3huf_generate(raw, (size_t)size, SEED, k3huf_k3_histogram);
+    enum k3huf_exit code = bench_bytes(options, made_name, raw, (size_t)size, list, fault);
+    free(raw);
+    return code;
+}
+
+/* The front of a file. */
+static enum k3huf_exit bench_input(const struct options *options, struct k3huf_input *input, json_t *list,
+                                   struct k3huf_fault *fault) {
+    enum k3huf_exit code = k3huf_input_slurp(input, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    uint64_t most = options->size == 0 ? MEMORY_BYTES : options->size;
+    size_t size = (size_t)(input->size < most ? input->size : most);
+    if (size == 0) { return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, input->name, NULL, "is empty"); }
+    uint8_t *raw = malloc(size);
+    size_t got = 0;
+    code = raw == NULL ? k3huf_fault_memory(fault, size) : k3huf_input_read_at(input, 0, raw, size, &got, fault);
+    if (code == K3HUF_EXIT_OK && got != size) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");
+    }
+    if (code == K3HUF_EXIT_OK) { code = bench_bytes(options, input->name, raw, size, list, fault); }
+    free(raw);
+    return code;
+}
+
+static enum k3huf_exit bench_all(const struct options *options, json_t *list, struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    /* A file that cannot be opened is known before minutes are spent. */
+    if (options->file != NULL) {
+        code = k3huf_input_open(&input, options->file, fault);
+        if (code != K3HUF_EXIT_OK) { return code; }
+    }
+    if (list == NULL) { print_head(options); }
+    if (options->size != 0) {
+        code = bench_made(options, options->size, list, fault);
     } else {
-        size_t got = 0;
-        code = k3huf_input_read_at(&input, 0, bench->raw, bench->raw_bytes, &got, fault);
-        if (code == K3HUF_EXIT_OK && got != bench->raw_bytes) {
-            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, file, NULL, "changed while it was read");
-        }
+        code = bench_made(options, CACHE_BYTES, list, fault);
+        code = code == K3HUF_EXIT_OK ? bench_made(options, MEMORY_BYTES, list, fault) : code;
     }
-    if (file != NULL) {
+    if (options->file != NULL) {
+        code = code == K3HUF_EXIT_OK ? bench_input(options, &input, list, fault) : code;
         k3huf_input_close(&input);
     }
     return code;
 }
 
-static enum k3huf_exit bench_file(const char *file, uint64_t size, unsigned runs, bool json,
-                                  struct k3huf_fault *fault) {
-    struct bench *bench = calloc(1, sizeof *bench);
-    struct result result[ROWS];
-    if (bench == NULL) {
-        return k3huf_fault_memory(fault, sizeof *bench);
+static enum k3huf_exit bench_json(const struct options *options, struct k3huf_fault *fault) {
+    json_t *list = json_array();
+    if (list == NULL) { return k3huf_json_print(NULL, fault); }
+    enum k3huf_exit code = bench_all(options, list, fault);
+    if (code != K3HUF_EXIT_OK) {
+        json_decref(list);
+        return code;
     }
-    enum k3huf_exit code = get_raw(bench, file, size, fault);
-    if (code == K3HUF_EXIT_OK) {
-        /* Stripe by stripe: every one may need its bound. */
-        size_t stripes = bench->raw_bytes / K3HUF_STRIPE_RAW_MAX + 1;
-        bench->packed_capacity = K3HUF_RUN_HEADER_BYTES + 2 * bench->raw_bytes + 64 * stripes;
-        bench->run = malloc(bench->packed_capacity);
-        bench->packed = malloc(bench->packed_capacity);
-        bench->out = malloc(bench->raw_bytes);
-        if (bench->run == NULL || bench->packed == NULL || bench->out == NULL) {
-            code = k3huf_fault_memory(fault, 2 * (uint64_t)bench->packed_capacity + bench->raw_bytes);
-        }
-    }
-    if (code == K3HUF_EXIT_OK && !pack(bench, bench->run, bench->packed_capacity, 0, &bench->run_bytes)) {
-        code = k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, file, NULL, "cannot be packed");
-    }
-    if (code == K3HUF_EXIT_OK) {
-        code = measure(bench, runs, result, fault);
-    }
-    if (code == K3HUF_EXIT_OK) {
-        if (json) {
-            code = print_json(bench, runs, result, fault);
-        } else {
-            print_table(bench, runs, result);
-        }
-    }
-    free(bench->raw);
-    free(bench->run);
-    free(bench->packed);
-    free(bench->out);
-    free(bench);
-    return code;
+    return k3huf_json_print(json_pack("{s:s, s:s, s:s, s:s, s:i, s:o}", "version", K3HUF_VERSION, "time",
+                                      options->cpu_time ? "cpu" : "wall", "zstd_version", k3huf_bench_zstd_version(),
+                                      "zstd_setting", k3huf_bench_zstd_setting, "runs", (int)options->runs, "sections",
+                                      list),
+                            fault);
 }
 
-enum { OPTION_JSON = 256, OPTION_RUNS, OPTION_SIZE };
+/* ------------------------------------------------------------------------------------------------- command ---- */
+
+/* The variant to use, NULL for all of them. */
+static enum k3huf_exit isa_option(const char *name, const struct k3huf_isa **isa, struct k3huf_fault *fault) {
+    *isa = NULL;
+    if (strcmp(name, ALL_ISAS) == 0) { return K3HUF_EXIT_OK; }
+    for (unsigned i = 0; (*isa = k3huf_isa_choice(i)) != NULL && strcmp((*isa)->name, name) != 0; i++) {}
+    if (*isa == NULL) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL,
+                               "--isa must be " ALL_ISAS " or a variant that this processor can run, not '%s'", name);
+    }
+    return K3HUF_EXIT_OK;
+}
+
+enum { OPTION_JSON = 256, OPTION_RUNS, OPTION_SIZE, OPTION_ISA, OPTION_CPU_TIME };
 
 static enum k3huf_exit run_bench(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
     static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
                                             {"runs", required_argument, NULL, OPTION_RUNS},
                                             {"size", required_argument, NULL, OPTION_SIZE},
+                                            {"isa", required_argument, NULL, OPTION_ISA},
+                                            {"cpu-time", no_argument, NULL, OPTION_CPU_TIME},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    bool json = false;
-    uint64_t runs = DEFAULT_RUNS;
-    uint64_t size = 0;
+    struct options chosen = {.runs = DEFAULT_RUNS, .isa = k3huf_isa()};
+    uint64_t number = 0;
     optind = 0;
     for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
         enum k3huf_exit code = K3HUF_EXIT_OK;
         switch (option) {
-        case OPTION_JSON:
-            json = true;
-            break;
+        case OPTION_JSON: chosen.json = true; break;
         case OPTION_RUNS:
-            code = k3huf_option_number(optarg, "runs", 1, MOST_RUNS, &runs, fault);
+            code = k3huf_option_number(optarg, "runs", 1, MOST_RUNS, &number, fault);
+            chosen.runs = (unsigned)number;
             break;
-        case OPTION_SIZE:
-            code = k3huf_option_number(optarg, "size", 1, MOST_BYTES, &size, fault);
-            break;
-        case 'h':
-            *help = true;
-            return K3HUF_EXIT_OK;
-        default:
-            return K3HUF_EXIT_USAGE;
+        case OPTION_SIZE: code = k3huf_option_number(optarg, "size", 1, MOST_BYTES, &chosen.size, fault); break;
+        case OPTION_CPU_TIME: chosen.cpu_time = true; break;
+        case OPTION_ISA: code = isa_option(optarg, &chosen.isa, fault); break;
+        case 'h': *help = true; return K3HUF_EXIT_OK;
+        default: return K3HUF_EXIT_USAGE;
         }
-        if (code != K3HUF_EXIT_OK) {
-            return code;
-        }
+        if (code != K3HUF_EXIT_OK) { return code; }
     }
     enum k3huf_exit code = k3huf_option_operands(argc, argv, 0, 1, fault);
-    return code == K3HUF_EXIT_OK ? bench_file(argc > optind ? argv[optind] : NULL, size, (unsigned)runs, json, fault)
-                                 : code;
+    if (code != K3HUF_EXIT_OK) { return code; }
+    chosen.file = argc > optind ? argv[optind] : NULL;
+    return chosen.json ? bench_json(&chosen, fault) : bench_all(&chosen, NULL, fault);
 }
 
 const struct k3huf_command k3huf_command_bench = {
-    "bench", "measure decode and encode rates of one core",
+    "bench", "measure decode and pack rates beside memcpy, the original decoder and libzstd",
     "usage: k3huf_host bench [OPTIONS] [FILE]\n"
-    "Pack the bytes of FILE, or bytes made from the K3 weights' histogram, in memory and measure in GB/s of raw bf16:\n"
-    "memcpy, the original single-symbol decoder, the k3huf decoder (one lane, no index), and the encoder. Every row "
-    "is\n"
-    "run once untimed and checked, then timed in turn with the others; median, min and max of the runs are shown.\n\n"
-    "      --size BYTES  bytes to use, K, M or G may follow (default: all of FILE, or 64M)\n"
-    "      --runs N      timed runs of each row, 1 ... 1000 (default 7)\n"
+    "Measure in memory, in GB/s of raw bf16: memcpy; the original single-symbol decoder; libzstd, set up to do\n"
+    "without matches, on the odd bytes, and the merge with the even ones; the k3huf decoder in each way it can work;\n"
+    "packing, and libzstd's level 1 on the odd bytes. A row has all that decoding takes: headers, tables, planes. The\n"
+    "bytes are made from the K3 weights' histogram, 4M (in the cache) and 64M (from memory); then comes the front of\n"
+    "FILE. Every row is checked once, then timed in turn with the others. A ratio is taken run by run.\n\n"
+    "      --size BYTES  bytes to use, K, M or G may follow (default: 4M and 64M, of FILE 64M at most)\n"
+    "      --isa NAME    instruction set variant to measure (default: the one that the other commands use), or all:\n"
+    "                    each that this processor can run\n"
+    "      --runs N      timed runs of each row, 1 ... 1000 (default 11)\n"
+    "      --cpu-time    measure the time for which threads ran, not the time that passed: for a machine that others "
+    "use\n"
+    "                    too. Two threads then show nothing of how well they run side by side\n"
     "      --json        the same figures as one JSON object\n"
     "  -h, --help        print this\n",
     run_bench};

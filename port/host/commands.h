@@ -18,6 +18,8 @@ extern const struct k3huf_command k3huf_command_pack;
 extern const struct k3huf_command k3huf_command_unpack;
 extern const struct k3huf_command k3huf_command_verify;
 extern const struct k3huf_command k3huf_command_inspect;
+extern const struct k3huf_command k3huf_command_index;
 extern const struct k3huf_command k3huf_command_bench;
+extern const struct k3huf_command k3huf_command_plan;
 
 #endif

@@ -1,7 +1,15 @@
-/* decode_run.h - drive the core's decoder over a run: from a file, a pipe or memory, to whoever takes the bytes.
+/* decode_run.h - decode a run on several threads: from a file, a pipe or memory, to whoever takes the bytes in order.
  *
- * The one place of the host that feeds struct k3huf_decoder. Memory is bounded: two input windows, one stripe's index
- * and an output window that is as large as the decoder asks for (a stripe at most).
+ * The one place of the host tool that walks a run's stripes to decode them. Jobs are groups of blocks of indexed
+ * stripes, or of whole stripes without an index, several of them side by side on each thread.
+ *
+ * Memory in flight is bounded: with an index 2 x threads groups (with one thread a single one) of 1/2 MiB of raw bytes,
+ * or of a block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
+ * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds one
+ * stripe as coded.
+ *
+ * The first damage in the order of the run is what is reported, the same for any number of threads and any kind of
+ * input: all bytes before the block (or, without an index, the stripe) that it is in are handed on, and none after.
  */
 #ifndef K3HUF_HOST_DECODE_RUN_H
 #define K3HUF_HOST_DECODE_RUN_H
@@ -14,23 +22,33 @@ struct k3huf_piece {
     size_t size;
     uint64_t offset;        /* of data[0] in the decoded run */
     uint32_t stripe;        /* the one stripe all of it belongs to */
-    uint64_t stripe_offset; /* of data[0] in that decoded stripe */
+    uint64_t stripe_offset; /* of data[0] in that decoded stripe; an even number */
+    bool stripe_end;        /* the stripe's last byte is among them */
 };
 
-/* Takes decoded bytes. Any code but K3HUF_EXIT_OK stops decoding and is passed on, with its fault. */
+/* Takes decoded bytes, on the thread that called. Any code but K3HUF_EXIT_OK stops decoding and is passed on, with its
+ * fault. */
 typedef enum k3huf_exit k3huf_take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault);
 
-/* Decode all of `input` (two cursors where it is seekable, one where it is a stream) and give the bytes to `take`.
- * Bytes after the run's end are an error too. *run_bytes, unless NULL, gets the size of the run.
+/* What was decoded. */
+struct k3huf_run_facts {
+    uint64_t run_bytes;
+    uint32_t nstripes;
+    uint32_t indexed; /* stripes with a block index */
+    uint64_t blocks;  /* in all of them */
+};
+
+/* Decode all of `input` on `threads` threads (1 ... K3HUF_THREADS_MAX) and give the bytes to `take`. Bytes after the
+ * run's end are an error too. *facts may be NULL.
  * K3HUF_EXIT_CORRUPT with the place for any damage; K3HUF_EXIT_IO; K3HUF_EXIT_INTERNAL; what `take` returned. */
-enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, k3huf_take *take, void *context, uint64_t *run_bytes,
-                                 struct k3huf_fault *fault);
+enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
+                                 struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
 /* The same for a run that comes to memory part by part, each part whole: its header, then one stripe at a time. */
 struct k3huf_run_driver;
 
 /* NULL: out of memory; the fault says so. `name` is for messages. */
-struct k3huf_run_driver *k3huf_run_driver_new(const char *name, k3huf_take *take, void *context,
+struct k3huf_run_driver *k3huf_run_driver_new(const char *name, unsigned threads, k3huf_take *take, void *context,
                                               struct k3huf_fault *fault);
 void k3huf_run_driver_free(struct k3huf_run_driver *run);
 

@@ -42,26 +42,20 @@ enum k3huf_status k3huf_encoder_init(struct k3huf_encoder *encoder, const uint8_
     uint32_t code = 0;
     memcpy(encoder->codelen, codelen, K3HUF_SYMBOLS);
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
-        if (codelen[symbol] > K3HUF_CODE_LENGTH_MAX) {
-            return K3HUF_E_CODE_LENGTH;
-        }
+        if (codelen[symbol] > K3HUF_CODE_LENGTH_MAX) { return K3HUF_E_CODE_LENGTH; }
         encoder->word[symbol] = K3HUF_ENCODER_ABSENT;
     }
     for (uint32_t length = 1; length <= K3HUF_CODE_LENGTH_MAX; length++) {
         for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
-            if (codelen[symbol] == length) {
-                encoder->word[symbol] = code++ << 8 | length;
-            }
+            if (codelen[symbol] == length) { encoder->word[symbol] = code++ << 8 | length; }
         }
-        if (code > (uint32_t)1 << length) {
-            return K3HUF_E_CODE_OVERFULL;
-        }
+        if (code > (uint32_t)1 << length) { return K3HUF_E_CODE_OVERFULL; }
         code <<= 1;
     }
     return K3HUF_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- stripe ---- */
+/* -------------------------------------------------------------------------------------------------- parts ---- */
 
 #define WRITER_SLACK 8u /* put() stores 8 bytes at a time and may reach this far past the plane's end */
 
@@ -114,11 +108,91 @@ static void store32(uint8_t *at, uint32_t value) {
     }
 }
 
+static uint32_t load32(const uint8_t *at) {
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static void even_bytes(uint8_t *even, const uint8_t *raw, size_t raw_bytes) {
+    for (size_t i = 0; i < raw_bytes / 2; i++) {
+        even[i] = raw[2 * i];
+    }
+    if (raw_bytes % 2 != 0) { even[raw_bytes / 2] = raw[raw_bytes - 1]; }
+}
+
+size_t k3huf_coded_bound(uint32_t raw_bytes) {
+    return ((size_t)k3huf_odd_bytes(raw_bytes) * K3HUF_CODE_LENGTH_MAX + 7u) / 8u + WRITER_SLACK;
+}
+
+enum k3huf_status k3huf_encode_part(const struct k3huf_encoder *encoder, const uint8_t *raw, uint32_t raw_bytes,
+                                    uint32_t block_log2, struct k3huf_coded_part *part) {
+    const size_t odd = k3huf_odd_bytes(raw_bytes);
+    /* Without an index, still in pieces: the even bytes are taken while the first cache has them. */
+    const size_t block_symbols = (size_t)1 << (block_log2 != 0 ? block_log2 : K3HUF_BLOCK_LOG2_DEFAULT);
+    uint8_t *entry = part->entries;
+    struct writer writer = {part->coded, 0, 0, 0};
+    for (size_t done = 0; 2 * done < raw_bytes;) {
+        const bool last = odd - done <= block_symbols;
+        const size_t symbols = last ? odd - done : block_symbols;
+        const size_t block_bytes = last ? raw_bytes - 2 * done : 2 * symbols;
+        if (entry != NULL && odd != 0) {
+            store32(entry, (uint32_t)(writer.next - part->coded) * 8u + writer.bits);
+            store32(entry + 4, k3huf_crc32c(0, raw + 2 * done, block_bytes));
+            entry += K3HUF_INDEX_ENTRY_BYTES;
+        }
+        put_symbols(&writer, encoder->word, raw + 2 * done, symbols);
+        even_bytes(part->even + done, raw + 2 * done, block_bytes);
+        if (last) { break; }
+        done += symbols;
+    }
+    part->bits = (uint32_t)(writer.next - part->coded) * 8u + writer.bits;
+    return writer.seen >> 31 != 0 ? K3HUF_E_CODE_WORD : K3HUF_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- joints ---- */
+
+uint32_t k3huf_join_part(uint8_t *plane, uint32_t bits, const struct k3huf_coded_part *part) {
+    const uint8_t *from = part->coded;
+    uint8_t *to = plane + bits / 8u;
+    const uint32_t shift = bits % 8u;
+    const size_t size = ((size_t)part->bits + 7u) / 8u; /* bytes that hold the part's bits */
+    if (size == 0) { return bits; }
+    if (shift == 0) {
+        memcpy(to, from, size);
+        return bits + part->bits;
+    }
+    uint64_t carry = *to; /* the bits in front, `shift` of them on top */
+    size_t i = 0;
+    for (; i + 8u <= size; i += 8u) {
+        uint64_t next = 0;
+        for (unsigned k = 0; k < 8; k++) {
+            next = next << 8 | from[i + k];
+        }
+        const uint64_t word = carry << 56 | next >> shift;
+        for (unsigned k = 0; k < 8; k++) {
+            to[i + k] = (uint8_t)(word >> (56u - 8u * k));
+        }
+        carry = (next << (8u - shift)) & 0xffu;
+    }
+    for (; i < size; i++) {
+        to[i] = (uint8_t)(carry | (uint32_t)from[i] >> shift);
+        carry = ((uint32_t)from[i] << (8u - shift)) & 0xffu;
+    }
+    if ((shift + part->bits + 7u) / 8u > size) { to[size] = (uint8_t)carry; }
+    return bits + part->bits;
+}
+
+void k3huf_join_entries(uint8_t *to, const uint8_t *entries, uint32_t blocks, uint32_t bits) {
+    for (size_t i = 0; i < (size_t)blocks * K3HUF_INDEX_ENTRY_BYTES; i += K3HUF_INDEX_ENTRY_BYTES) {
+        store32(to + i, load32(entries + i) + bits);
+        memcpy(to + i + 4, entries + i + 4, 4);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- whole stripes ---- */
+
 size_t k3huf_stripe_bound(uint32_t raw_bytes, uint32_t block_log2) {
-    size_t odd = k3huf_odd_bytes(raw_bytes);
     size_t index = block_log2 == 0 ? 0 : k3huf_index_bytes(raw_bytes, block_log2);
-    return K3HUF_STRIPE_HEADER_BYTES + (odd * K3HUF_CODE_LENGTH_MAX + 7u) / 8u + k3huf_even_bytes(raw_bytes) + index +
-           WRITER_SLACK;
+    return K3HUF_STRIPE_HEADER_BYTES + k3huf_coded_bound(raw_bytes) + k3huf_even_bytes(raw_bytes) + index;
 }
 
 enum k3huf_status k3huf_encode_stripe(const struct k3huf_encoder *encoder, uint32_t stripe, const uint8_t *raw,
@@ -129,43 +203,23 @@ enum k3huf_status k3huf_encode_stripe(const struct k3huf_encoder *encoder, uint3
         capacity < k3huf_stripe_bound(raw_bytes, block_log2)) {
         return K3HUF_E_ARGUMENT;
     }
-    size_t odd = k3huf_odd_bytes(raw_bytes);
-    size_t even = k3huf_even_bytes(raw_bytes);
-    size_t index_bytes = block_log2 == 0 ? 0 : k3huf_index_bytes(raw_bytes, block_log2);
-    size_t block_symbols = index_bytes == 0 ? odd : (size_t)1 << block_log2;
+    const size_t index_bytes = block_log2 == 0 ? 0 : k3huf_index_bytes(raw_bytes, block_log2);
+    const size_t even = k3huf_even_bytes(raw_bytes);
 
-    /* Where the index goes is known only after the coded plane: it is built at the end of `out` and moved. */
-    uint8_t *index = out + capacity - index_bytes;
-    uint8_t *entry = index + K3HUF_INDEX_HEADER_BYTES;
-    uint8_t *coded = out + K3HUF_STRIPE_HEADER_BYTES;
-    struct writer writer = {coded, 0, 0, 0};
-    for (size_t done = 0; done < odd;) {
-        bool last = odd - done <= block_symbols;
-        size_t now = last ? odd - done : block_symbols;
-        if (index_bytes != 0) {
-            size_t block_bytes = last ? raw_bytes - 2 * done : 2 * now;
-            store32(entry, (uint32_t)(writer.next - coded) * 8u + writer.bits);
-            store32(entry + 4, k3huf_crc32c(0, raw + 2 * done, block_bytes));
-            entry += K3HUF_INDEX_ENTRY_BYTES;
-        }
-        put_symbols(&writer, encoder->word, raw + 2 * done, now);
-        done += now;
-    }
-    if (writer.seen >> 31 != 0) {
-        return K3HUF_E_CODE_WORD;
-    }
-    /* The bits after the last code are 0 already: put() shifts zeros in behind them. */
-    uint8_t *raw_plane = writer.next + (writer.bits != 0);
-    for (size_t i = 0; i < even; i++) {
-        raw_plane[i] = raw[2 * i];
-    }
-    uint8_t *filler = raw_plane + even;
-    if (index_bytes != 0) {
-        memmove(filler, index, index_bytes);
-        k3huf_index_seal(filler, raw_bytes, block_log2);
-    }
-    struct k3huf_stripe_header header = {raw_bytes, (uint32_t)(raw_plane - coded), (uint32_t)index_bytes};
+    /* Where the raw plane and the index go is known only after the coded plane: they are built at the end of `out` and
+     * moved. */
+    uint8_t *const coded = out + K3HUF_STRIPE_HEADER_BYTES;
+    uint8_t *const tail = out + capacity - even - index_bytes;
+    uint8_t *const index = tail + even;
+    struct k3huf_coded_part part = {
+        .coded = coded, .even = tail, .entries = index_bytes == 0 ? NULL : index + K3HUF_INDEX_HEADER_BYTES};
+    const enum k3huf_status status = k3huf_encode_part(encoder, raw, raw_bytes, block_log2, &part);
+    if (status != K3HUF_OK) { return status; }
+    if (index_bytes != 0) { k3huf_index_seal(index, raw_bytes, block_log2); }
+    const size_t huf_bytes = ((size_t)part.bits + 7u) / 8u;
+    memmove(coded + huf_bytes, tail, even + index_bytes);
+    const struct k3huf_stripe_header header = {raw_bytes, (uint32_t)huf_bytes, (uint32_t)index_bytes};
     k3huf_stripe_header_write(&header, stripe, out);
-    *size = (size_t)(filler + index_bytes - out);
+    *size = K3HUF_STRIPE_HEADER_BYTES + huf_bytes + even + index_bytes;
     return K3HUF_OK;
 }

@@ -2,7 +2,8 @@
  *
  * Pure computation on the caller's memory: no allocation, no I/O, no static state. FORMAT.md in core/ says what the
  * bytes mean. To make a run: k3huf_histogram_odd() over every stripe, k3huf_code_lengths() (package_merge.h),
- * k3huf_encoder_init(), k3huf_run_header_write(), then k3huf_encode_stripe() for stripe 0, 1, ...
+ * k3huf_encoder_init(), k3huf_run_header_write(), then k3huf_encode_stripe() for stripe 0, 1, ... Or a stripe in parts,
+ * side by side: k3huf_encode_part() for each, k3huf_join_part() in their order.
  */
 #ifndef K3HUF_HOST_ENCODER_H
 #define K3HUF_HOST_ENCODER_H
@@ -23,6 +24,30 @@ void k3huf_histogram_odd(uint64_t histogram[K3HUF_SYMBOLS], const uint8_t *data,
 
 /* Assign the canonical codes (FORMAT.md, The code). K3HUF_OK, K3HUF_E_CODE_LENGTH, K3HUF_E_CODE_OVERFULL. */
 enum k3huf_status k3huf_encoder_init(struct k3huf_encoder *encoder, const uint8_t codelen[K3HUF_SYMBOLS]);
+
+/* One part of a stripe: whole blocks, or the stripe's last bytes. Parts can be encoded on several threads at once, each
+ * into memory of its own, and are joined in order afterwards. */
+struct k3huf_coded_part {
+    uint8_t *coded;   /* gets the codes, from its first bit on; k3huf_coded_bound(raw_bytes) bytes */
+    uint8_t *even;    /* gets the even bytes, k3huf_even_bytes(raw_bytes) of them */
+    uint8_t *entries; /* gets 8 bytes a block, as in an index but with bits counted from the part's first; or NULL */
+    uint32_t bits;    /* out: of all its codes; zero bits fill the last byte */
+};
+
+/* Memory that the codes of raw_bytes bytes need: the most they can be, and slack. */
+size_t k3huf_coded_bound(uint32_t raw_bytes);
+
+/* Encode raw_bytes bytes that begin at a block of the stripe, with blocks of 2^block_log2 symbols (0: one block).
+ * K3HUF_OK; K3HUF_E_CODE_WORD: an odd byte has no code, what the part holds is then of no use. */
+enum k3huf_status k3huf_encode_part(const struct k3huf_encoder *encoder, const uint8_t *raw, uint32_t raw_bytes,
+                                    uint32_t block_log2, struct k3huf_coded_part *part);
+
+/* Append the part's codes to a coded plane of `bits` bits, whose last byte is filled with zero bits. Returns the bits
+ * of both. `plane` has room for all of them, in whole bytes; no byte beyond is written. */
+uint32_t k3huf_join_part(uint8_t *plane, uint32_t bits, const struct k3huf_coded_part *part);
+
+/* Copy a part's entries, `blocks` of them, to their place in an index; the part begins at `bits` in the plane. */
+void k3huf_join_entries(uint8_t *to, const uint8_t *entries, uint32_t blocks, uint32_t bits);
 
 /* Memory that k3huf_encode_stripe() needs at `out`: the largest stripe that raw_bytes bytes can become, and slack.
  * block_log2 0: without an index. */

@@ -6,15 +6,17 @@
 
 #include "commands.h"
 #include "decode_run.h"
-#include "encoder.h"
+#include "dispatch.h"
 #include "json_print.h"
 #include "options.h"
+#include "pipeline.h"
 
 struct stripe_facts {
     uint64_t offset;
     struct k3huf_stripe_header header;
     uint32_t nblocks; /* 0: no index */
     uint32_t block_log2;
+    uint32_t index_bytes;
 };
 
 struct facts {
@@ -28,6 +30,7 @@ struct facts {
     uint64_t even_bytes;
     uint64_t huf_bytes;
     uint64_t pad;
+    uint64_t index_bytes;
     uint64_t blocks;
     uint32_t indexed;
     /* Computed from the histogram. */
@@ -37,15 +40,10 @@ struct facts {
 
 /* ------------------------------------------------------------------------------------------------ gathering ---- */
 
-/* A k3huf_take. Pieces may begin at any byte of a stripe. */
+/* A k3huf_take. */
 static enum k3huf_exit count(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
-    uint64_t *histogram = context;
-    size_t skip = piece->stripe_offset % 2 != 0; /* begins with an odd byte */
     (void)fault;
-    if (skip != 0) {
-        histogram[piece->data[0]]++;
-    }
-    k3huf_histogram_odd(histogram, piece->data + skip, piece->size - skip);
+    k3huf_isa()->histogram_odd(context, piece->data, piece->size);
     return K3HUF_EXIT_OK;
 }
 
@@ -65,51 +63,56 @@ static enum k3huf_exit changed(struct k3huf_input *input, const struct k3huf_pla
                            k3huf_status_text(status));
 }
 
+/* The index of a stripe whose filler begins at `filler`. */
+static enum k3huf_exit gather_index(struct k3huf_input *input, struct stripe_facts *stripe, uint32_t number,
+                                    uint64_t filler, struct k3huf_fault *fault) {
+    uint8_t front[K3HUF_INDEX_HEADER_BYTES];
+    struct k3huf_place place = {number, K3HUF_NO_BLOCK, filler};
+    struct k3huf_index index = {.nblocks = 0};
+    const size_t front_size = stripe->header.pad < sizeof front ? stripe->header.pad : sizeof front;
+    uint32_t bad = 0;
+    enum k3huf_exit code = read_exactly(input, filler, front, front_size, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    enum k3huf_status status = k3huf_index_probe(front, front_size, &stripe->header, &stripe->index_bytes, &bad);
+    if (status == K3HUF_OK && stripe->index_bytes > 0) {
+        uint8_t *bytes = malloc(stripe->index_bytes);
+        if (bytes == NULL) { return k3huf_fault_memory(fault, stripe->index_bytes); }
+        code = read_exactly(input, filler, bytes, stripe->index_bytes, fault);
+        if (code == K3HUF_EXIT_OK) {
+            status = k3huf_index_read(bytes, stripe->index_bytes, &stripe->header, &index, &bad, &place.block);
+        }
+        free(bytes);
+    }
+    stripe->nblocks = index.nblocks;
+    stripe->block_log2 = index.block_log2;
+    return code == K3HUF_EXIT_OK && status != K3HUF_OK ? changed(input, &place, status, fault) : code;
+}
+
 static enum k3huf_exit gather_stripes(struct k3huf_input *input, struct facts *facts, struct k3huf_fault *fault) {
     uint64_t offset = K3HUF_RUN_HEADER_BYTES;
     uint64_t raw_before = 0;
     for (uint32_t i = 0; i < facts->header.nstripes; i++) {
         struct stripe_facts *stripe = &facts->stripe[i];
         struct k3huf_place place = {i, K3HUF_NO_BLOCK, offset};
-        uint8_t bytes[K3HUF_INDEX_HEADER_BYTES];
+        uint8_t bytes[K3HUF_STRIPE_HEADER_BYTES];
         uint32_t bad = 0;
-        enum k3huf_exit code = read_exactly(input, offset, bytes, K3HUF_STRIPE_HEADER_BYTES, fault);
-        if (code != K3HUF_EXIT_OK) {
-            return code;
-        }
+        enum k3huf_exit code = read_exactly(input, offset, bytes, sizeof bytes, fault);
+        if (code != K3HUF_EXIT_OK) { return code; }
         enum k3huf_status status =
             k3huf_stripe_header_read(bytes, &facts->header, i, raw_before, &stripe->header, &bad);
-        if (status != K3HUF_OK) {
-            return changed(input, &place, status, fault);
-        }
+        if (status != K3HUF_OK) { return changed(input, &place, status, fault); }
         stripe->offset = offset;
         offset += k3huf_stripe_bytes(&stripe->header);
         raw_before += stripe->header.raw_bytes;
-
-        size_t filler = stripe->header.pad < sizeof bytes ? stripe->header.pad : sizeof bytes;
-        uint32_t index_bytes = 0;
-        code = read_exactly(input, offset - stripe->header.pad, bytes, filler, fault);
-        if (code != K3HUF_EXIT_OK) {
-            return code;
-        }
-        status = k3huf_index_probe(bytes, filler, &stripe->header, &index_bytes, &bad);
-        if (status != K3HUF_OK) {
-            return changed(input, &place, status, fault);
-        }
-        stripe->nblocks = 0;
-        stripe->block_log2 = 0;
-        if (index_bytes != 0) {
-            stripe->nblocks = (index_bytes - K3HUF_INDEX_HEADER_BYTES) / K3HUF_INDEX_ENTRY_BYTES;
-            while (k3huf_index_blocks(stripe->header.raw_bytes, stripe->block_log2) != stripe->nblocks) {
-                stripe->block_log2++;
-            }
-            facts->indexed++;
-        }
+        code = gather_index(input, stripe, i, offset - stripe->header.pad, fault);
+        if (code != K3HUF_EXIT_OK) { return code; }
         facts->symbols += k3huf_odd_bytes(stripe->header.raw_bytes);
         facts->even_bytes += k3huf_even_bytes(stripe->header.raw_bytes);
         facts->huf_bytes += stripe->header.huf_bytes;
         facts->pad += stripe->header.pad;
+        facts->index_bytes += stripe->index_bytes;
         facts->blocks += stripe->nblocks;
+        facts->indexed += stripe->nblocks > 0;
     }
     return K3HUF_EXIT_OK;
 }
@@ -120,14 +123,12 @@ static enum k3huf_exit gather(struct k3huf_input *input, struct facts *facts, st
     facts->name = input->name;
     enum k3huf_exit code = k3huf_input_slurp(input, fault);
     if (code == K3HUF_EXIT_OK) {
-        code = k3huf_decode_run(input, count, facts->histogram, &facts->run_bytes, fault);
+        struct k3huf_run_facts run;
+        code = k3huf_decode_run(input, k3huf_pipeline_processors(), count, facts->histogram, &run, fault);
+        facts->run_bytes = run.run_bytes;
     }
-    if (code == K3HUF_EXIT_OK) {
-        code = read_exactly(input, 0, bytes, sizeof bytes, fault);
-    }
-    if (code != K3HUF_EXIT_OK) {
-        return code;
-    }
+    if (code == K3HUF_EXIT_OK) { code = read_exactly(input, 0, bytes, sizeof bytes, fault); }
+    if (code != K3HUF_EXIT_OK) { return code; }
     enum k3huf_status status = k3huf_run_header_read(bytes, &facts->header, &bad);
     if (status != K3HUF_OK) {
         struct k3huf_place place = {K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, bad};
@@ -138,9 +139,7 @@ static enum k3huf_exit gather(struct k3huf_input *input, struct facts *facts, st
         return k3huf_fault_memory(fault, (uint64_t)facts->header.nstripes * sizeof facts->stripe[0]);
     }
     code = gather_stripes(input, facts, fault);
-    if (code != K3HUF_EXIT_OK || facts->symbols == 0) {
-        return code;
-    }
+    if (code != K3HUF_EXIT_OK || facts->symbols == 0) { return code; }
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         if (facts->histogram[symbol] != 0) {
             double share = (double)facts->histogram[symbol] / (double)facts->symbols;
@@ -152,9 +151,7 @@ static enum k3huf_exit gather(struct k3huf_input *input, struct facts *facts, st
 }
 
 /* Run size over raw size, and the least that this split into planes allows for a code of single symbols. */
-static double ratio(const struct facts *facts) {
-    return (double)facts->run_bytes / (double)facts->header.raw_bytes;
-}
+static double ratio(const struct facts *facts) { return (double)facts->run_bytes / (double)facts->header.raw_bytes; }
 static double bound(const struct facts *facts) {
     return ((double)facts->even_bytes + (double)facts->symbols * facts->entropy / 8.0) /
            (double)facts->header.raw_bytes;
@@ -173,9 +170,7 @@ static void print_code(const struct facts *facts) {
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         unsigned length = facts->header.codelen[symbol];
         of_length[length]++;
-        if (symbol % 16 == 0) {
-            printf("\n  %02x ", symbol);
-        }
+        if (symbol % 16 == 0) { printf("\n  %02x ", symbol); }
         if (length == 0) {
             printf("  .");
         } else {
@@ -184,17 +179,15 @@ static void print_code(const struct facts *facts) {
     }
     printf("\nsymbols of each length:");
     for (unsigned length = 1; length <= K3HUF_CODE_LENGTH_MAX; length++) {
-        if (of_length[length] != 0) {
-            printf(" %u:%u", length, of_length[length]);
-        }
+        if (of_length[length] != 0) { printf(" %u:%u", length, of_length[length]); }
     }
     printf("\n");
 }
 
 static void print_stripes(const struct facts *facts) {
     uint32_t n = facts->header.nstripes;
-    printf("\n%10s %14s %12s %12s %12s %10s %8s\n", "stripe", "offset", "raw bytes", "coded plane", "raw plane",
-           "filler", "blocks");
+    printf("\n%10s %14s %12s %12s %12s %10s %8s %10s %8s\n", "stripe", "offset", "raw bytes", "coded plane",
+           "raw plane", "filler", "index", "block_log2", "blocks");
     for (uint32_t i = 0; i < n; i++) {
         const struct stripe_facts *stripe = &facts->stripe[i];
         if (n > STRIPES_SHOWN && i == STRIPES_SHOWN - 1) {
@@ -202,12 +195,18 @@ static void print_stripes(const struct facts *facts) {
             i = n - 2;
             continue;
         }
-        printf("%10" PRIu32 " %14" PRIu64 " %12" PRIu32 " %12" PRIu32 " %12" PRIu32 " %10" PRIu32 " %8" PRIu32 "\n", i,
+        printf("%10" PRIu32 " %14" PRIu64 " %12" PRIu32 " %12" PRIu32 " %12" PRIu32 " %10" PRIu32 " %8" PRIu32, i,
                stripe->offset, stripe->header.raw_bytes, stripe->header.huf_bytes,
-               k3huf_even_bytes(stripe->header.raw_bytes), stripe->header.pad, stripe->nblocks);
+               k3huf_even_bytes(stripe->header.raw_bytes), stripe->header.pad, stripe->index_bytes);
+        if (stripe->nblocks == 0) {
+            printf(" %10s %8s\n", "-", "-");
+        } else {
+            printf(" %10" PRIu32 " %8" PRIu32 "\n", stripe->block_log2, stripe->nblocks);
+        }
     }
-    printf("%10s %14s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %8" PRIu64 "\n", "all", "",
-           facts->header.raw_bytes, facts->huf_bytes, facts->even_bytes, facts->pad, facts->blocks);
+    printf("%10s %14s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %10s %8" PRIu64 "\n", "all",
+           "", facts->header.raw_bytes, facts->huf_bytes, facts->even_bytes, facts->pad, facts->index_bytes, "",
+           facts->blocks);
 }
 
 static void print_facts(const struct facts *facts) {
@@ -223,8 +222,8 @@ static void print_facts(const struct facts *facts) {
     if (facts->indexed == 0) {
         printf("%-14s none\n", "block index");
     } else {
-        printf("%-14s in %" PRIu32 " of %" PRIu32 " stripes, %" PRIu64 " blocks\n", "block index", facts->indexed,
-               facts->header.nstripes, facts->blocks);
+        printf("%-14s in %" PRIu32 " of %" PRIu32 " stripes, %" PRIu64 " blocks, %" PRIu64 " bytes\n", "block index",
+               facts->indexed, facts->header.nstripes, facts->blocks, facts->index_bytes);
     }
     print_code(facts);
     print_stripes(facts);
@@ -240,6 +239,7 @@ static json_t *json_of_stripe(const struct stripe_facts *stripe) {
     if (stripe->nblocks != 0) {
         (void)json_object_set_new(object, "nblocks", json_integer(stripe->nblocks));
         (void)json_object_set_new(object, "block_log2", json_integer(stripe->block_log2));
+        (void)json_object_set_new(object, "index_bytes", json_integer(stripe->index_bytes));
     }
     return object;
 }
@@ -253,12 +253,12 @@ static enum k3huf_exit print_json(const struct facts *facts, struct k3huf_fault 
     for (uint32_t i = 0; i < facts->header.nstripes; i++) {
         (void)json_array_append_new(stripes, json_of_stripe(&facts->stripe[i]));
     }
-    json_t *root = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "version", 1, "raw_bytes",
+    json_t *root = json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "version", 1, "raw_bytes",
                              (json_int_t)facts->header.raw_bytes, "run_bytes", (json_int_t)facts->run_bytes, "nstripes",
                              (json_int_t)facts->header.nstripes, "huf_bytes", (json_int_t)facts->huf_bytes,
                              "raw_plane_bytes", (json_int_t)facts->even_bytes, "pad", (json_int_t)facts->pad,
                              "indexed_stripes", (json_int_t)facts->indexed, "blocks", (json_int_t)facts->blocks,
-                             "codelen", codelen, "stripes", stripes);
+                             "index_bytes", (json_int_t)facts->index_bytes, "codelen", codelen, "stripes", stripes);
     if (root != NULL && facts->header.raw_bytes != 0) {
         (void)json_object_set_new(root, "ratio", json_real(ratio(facts)));
         (void)json_object_set_new(root, "entropy_bound", json_real(bound(facts)));
@@ -276,9 +276,7 @@ static enum k3huf_exit inspect(const char *name, bool json, struct k3huf_fault *
     struct k3huf_input input;
     struct facts facts = {0};
     enum k3huf_exit code = k3huf_input_open(&input, name, fault);
-    if (code != K3HUF_EXIT_OK) {
-        return code;
-    }
+    if (code != K3HUF_EXIT_OK) { return code; }
     code = gather(&input, &facts, fault);
     if (code == K3HUF_EXIT_OK) {
         if (json) {
@@ -301,14 +299,9 @@ static enum k3huf_exit run_inspect(int argc, char **argv, bool *help, struct k3h
     optind = 0;
     for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
         switch (option) {
-        case OPTION_JSON:
-            json = true;
-            break;
-        case 'h':
-            *help = true;
-            return K3HUF_EXIT_OK;
-        default:
-            return K3HUF_EXIT_USAGE;
+        case OPTION_JSON: json = true; break;
+        case 'h': *help = true; return K3HUF_EXIT_OK;
+        default: return K3HUF_EXIT_USAGE;
         }
     }
     enum k3huf_exit code = k3huf_option_operands(argc, argv, 1, 1, fault);

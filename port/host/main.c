@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "commands.h"
+#include "dispatch.h"
 
 static const struct k3huf_command *const commands[] = {
-    &k3huf_command_pack, &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_inspect, &k3huf_command_bench};
+    &k3huf_command_pack,    &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,
+    &k3huf_command_inspect, &k3huf_command_bench,  &k3huf_command_plan};
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(FILE *to) {
@@ -30,9 +32,7 @@ static void print_help(FILE *to) {
 static enum k3huf_exit flush(struct k3huf_fault *fault) {
     errno = 0;
     bool bad = ferror(stdout) != 0;
-    if (fflush(stdout) != 0 || bad) {
-        return k3huf_fault_errno(fault, "(standard output)", "cannot be written");
-    }
+    if (fflush(stdout) != 0 || bad) { return k3huf_fault_errno(fault, "(standard output)", "cannot be written"); }
     return K3HUF_EXIT_OK;
 }
 
@@ -48,31 +48,30 @@ int main(int argc, char **argv) {
         print_help(stderr);
         return K3HUF_EXIT_USAGE;
     }
+    code = k3huf_isa_check(&fault);
     const struct k3huf_command *command = NULL;
     for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i]->name) == 0) {
-            command = commands[i];
-        }
+        if (strcmp(name, commands[i]->name) == 0) { command = commands[i]; }
     }
-    if (command != NULL) {
+    if (code != K3HUF_EXIT_OK) {
+        command = NULL;
+    } else if (command != NULL) {
         bool help = false;
         code = command->run(argc - 1, argv + 1, &help, &fault);
-        if (help) {
-            fputs(command->help, stdout);
-        }
+        if (help) { fputs(command->help, stdout); }
     } else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_help(stdout);
     } else if (strcmp(name, "--version") == 0) {
-        printf("k3huf_host %s\n", K3HUF_VERSION);
+        printf("k3huf_host %s\ninstruction set: %s", K3HUF_VERSION, k3huf_isa()->name);
+        for (unsigned i = 0; k3huf_isa_choice(i) != NULL; i++) {
+            printf("%s%s", i == 0 ? " (K3HUF_ISA chooses another: " : ", ", k3huf_isa_choice(i)->name);
+        }
+        printf(")\n");
     } else {
         code = k3huf_fault_set(&fault, K3HUF_EXIT_USAGE, NULL, NULL, "no such command: '%s' (see k3huf_host --help)",
                                name);
     }
-    if (code == K3HUF_EXIT_OK) {
-        code = flush(&fault);
-    }
-    if (code != K3HUF_EXIT_OK) {
-        fprintf(stderr, "k3huf_host: %s\n", fault.text);
-    }
+    if (code == K3HUF_EXIT_OK) { code = flush(&fault); }
+    if (code != K3HUF_EXIT_OK) { fprintf(stderr, "k3huf_host: %s\n", fault.text); }
     return (int)code;
 }

@@ -5,12 +5,15 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "pipeline.h"
+
 int k3huf_option_next(int argc, char **argv, const struct option *options, struct k3huf_fault *fault) {
-    char letters[1 + 26 + 1] = ":"; /* options whose val is a letter have that letter as a short form */
+    char letters[1 + 2 * 2 * 26 + 1] = ":"; /* as getopt() has them: a colon behind those with an argument */
     size_t n = 1;
-    for (const struct option *option = options; option->name != NULL && n < sizeof letters - 1; option++) {
-        if (option->val >= 'a' && option->val <= 'z') {
+    for (const struct option *option = options; option->name != NULL && n < sizeof letters - 2; option++) {
+        if (option->val < 256 && isalpha(option->val) != 0) {
             letters[n++] = (char)option->val;
+            if (option->has_arg == required_argument) { letters[n++] = ':'; }
         }
     }
     letters[n] = '\0';
@@ -52,6 +55,13 @@ enum k3huf_exit k3huf_option_number(const char *text, const char *name, uint64_t
     }
     *value = number;
     return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_option_threads(const char *text, unsigned *threads, struct k3huf_fault *fault) {
+    uint64_t number = *threads;
+    const enum k3huf_exit code = k3huf_option_number(text, "threads", 1, K3HUF_THREADS_MAX, &number, fault);
+    *threads = (unsigned)number;
+    return code;
 }
 
 enum k3huf_exit k3huf_option_operands(int argc, char **argv, int least, int most, struct k3huf_fault *fault) {

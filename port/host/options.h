@@ -6,8 +6,8 @@
 
 #include "fault.h"
 
-/* getopt_long() with its complaints as faults; an option whose val is a lower-case letter has that short form, without
- * an argument. Returns the option's val, -1 after the last, or '?' with the fault set. As with getopt_long(), optarg is
+/* getopt_long() with its complaints as faults; an option whose val is a letter has that letter as its short form.
+ * Returns the option's val, -1 after the last, or '?' with the fault set. As with getopt_long(), optarg is
  * the option's argument, and the operands start at argv[optind] in the end. argv[0] is the subcommand's name; set
  * optind to 0 before the first call. */
 int k3huf_option_next(int argc, char **argv, const struct option *options, struct k3huf_fault *fault);
@@ -16,6 +16,9 @@ int k3huf_option_next(int argc, char **argv, const struct option *options, struc
  * `name` is the option's name for the message. */
 enum k3huf_exit k3huf_option_number(const char *text, const char *name, uint64_t least, uint64_t most, uint64_t *value,
                                     struct k3huf_fault *fault);
+
+/* The argument of -T and --threads. */
+enum k3huf_exit k3huf_option_threads(const char *text, unsigned *threads, struct k3huf_fault *fault);
 
 /* K3HUF_EXIT_USAGE unless `least` ... `most` operands follow the options. */
 enum k3huf_exit k3huf_option_operands(int argc, char **argv, int least, int most, struct k3huf_fault *fault);

@@ -8,12 +8,9 @@ struct k3huf_pack_options {
     uint32_t stripe_bytes;    /* raw bytes of every stripe but the last, 1 ... K3HUF_STRIPE_RAW_MAX */
     uint32_t max_code_length; /* 1 ... K3HUF_CODE_LENGTH_MAX */
     uint32_t block_log2;      /* block index with blocks of 2^block_log2 symbols; 0: no index */
+    unsigned threads;         /* 1 ... K3HUF_THREADS_MAX */
     bool force;               /* replace an existing file */
 };
-
-/* What pack does unless told otherwise. */
-#define K3HUF_PACK_DEFAULTS                                                                                            \
-    { .stripe_bytes = K3HUF_STRIPE_RAW_MAX, .max_code_length = K3HUF_CODE_LENGTH_MAX, .block_log2 = 0 }
 
 struct k3huf_pack_result {
     uint64_t raw_bytes;
@@ -23,7 +20,9 @@ struct k3huf_pack_result {
 };
 
 /* Pack `in_name` into `out_name` ("-" for the standard streams) and decode it again, comparing it with the input,
- * before the output gets its name. Memory: one raw and one coded stripe, and all of the input where it is a stream.
+ * before the output gets its name. The run is the same for any number of threads. Memory: one stripe as coded, parts of
+ * 1/2 MiB (or one block) under way on each thread, what decoding needs (decode_run.h), and all of the input where it is
+ * a stream.
  *
  * A seekable input is read three times: for the histogram, to encode, to compare. K3HUF_EXIT_IO where it changes
  * meanwhile. An output stream cannot be read back: there every stripe is decoded and compared before it is written. */

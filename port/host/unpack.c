@@ -6,31 +6,29 @@
 #include "decode_run.h"
 #include "options.h"
 #include "output.h"
+#include "pipeline.h"
 
 static enum k3huf_exit take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
     return k3huf_output_write(context, piece->data, piece->size, fault);
 }
 
-static enum k3huf_exit unpack(const char *run_name, const char *out_name, bool force, struct k3huf_fault *fault) {
+static enum k3huf_exit unpack(const char *run_name, const char *out_name, unsigned threads, bool force,
+                              struct k3huf_fault *fault) {
     struct k3huf_input run;
     struct k3huf_output output;
     enum k3huf_exit code = k3huf_input_open(&run, run_name, fault);
-    if (code != K3HUF_EXIT_OK) {
-        return code;
-    }
+    if (code != K3HUF_EXIT_OK) { return code; }
     code = k3huf_output_open(&output, out_name, force, fault);
     if (code != K3HUF_EXIT_OK) {
         k3huf_input_close(&run);
         return code;
     }
-    uint64_t run_bytes = 0;
-    code = k3huf_decode_run(&run, take, &output, &run_bytes, fault);
-    if (code == K3HUF_EXIT_OK) {
-        code = k3huf_output_commit(&output, fault);
-    }
+    struct k3huf_run_facts facts;
+    code = k3huf_decode_run(&run, threads, take, &output, &facts, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&output, fault); }
     if (code == K3HUF_EXIT_OK) {
         fprintf(output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n", run.name,
-                run_bytes, output.written, output.name);
+                facts.run_bytes, output.written, output.name);
     }
     k3huf_output_discard(&output);
     k3huf_input_close(&run);
@@ -38,23 +36,25 @@ static enum k3huf_exit unpack(const char *run_name, const char *out_name, bool f
 }
 
 static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"force", no_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"threads", required_argument, NULL, 'T'},
+                                            {"force", no_argument, NULL, 'f'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    unsigned threads = k3huf_pipeline_processors();
     bool force = false;
     optind = 0;
     for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
+        enum k3huf_exit code = K3HUF_EXIT_OK;
         switch (option) {
-        case 'f':
-            force = true;
-            break;
-        case 'h':
-            *help = true;
-            return K3HUF_EXIT_OK;
-        default:
-            return K3HUF_EXIT_USAGE;
+        case 'T': code = k3huf_option_threads(optarg, &threads, fault); break;
+        case 'f': force = true; break;
+        case 'h': *help = true; return K3HUF_EXIT_OK;
+        default: return K3HUF_EXIT_USAGE;
         }
+        if (code != K3HUF_EXIT_OK) { return code; }
     }
     enum k3huf_exit code = k3huf_option_operands(argc, argv, 2, 2, fault);
-    return code == K3HUF_EXIT_OK ? unpack(argv[optind], argv[optind + 1], force, fault) : code;
+    return code == K3HUF_EXIT_OK ? unpack(argv[optind], argv[optind + 1], threads, force, fault) : code;
 }
 
 const struct k3huf_command k3huf_command_unpack = {
@@ -62,6 +62,7 @@ const struct k3huf_command k3huf_command_unpack = {
     "usage: k3huf_host unpack [OPTIONS] RUN OUT\n"
     "Decode RUN into OUT. Either may be -: standard input, standard output. OUT appears complete or not at all;\n"
     "standard output, a device or a FIFO gets bytes as they are decoded.\n\n"
-    "  -f, --force  replace OUT where it exists\n"
-    "  -h, --help   print this\n",
+    "  -T, --threads N  use N threads (default: every processor)\n"
+    "  -f, --force      replace OUT where it exists\n"
+    "  -h, --help       print this\n",
     run_unpack};

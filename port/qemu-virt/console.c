@@ -63,6 +63,4 @@ void k3huf_virt_exit(int code) {
 }
 
 /* What exit() and abort() of a C library end in. */
-void _exit(int code) {
-    k3huf_virt_exit(code);
-}
+void _exit(int code) { k3huf_virt_exit(code); }

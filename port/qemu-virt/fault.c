@@ -17,32 +17,19 @@ static const char *const source_name[4] = {"on the main stack", "on the fault st
 /* Names of the exception classes, ESR_EL1.EC, that can come up here. */
 static const char *class_name(uint64_t esr) {
     switch ((esr >> 26) & 0x3fu) {
-    case 0x00:
-        return "undefined instruction";
-    case 0x07:
-        return "FP or SIMD access trapped";
-    case 0x0e:
-        return "illegal execution state";
-    case 0x15:
-        return "SVC instruction";
-    case 0x18:
-        return "system register access trapped";
-    case 0x19:
-        return "SVE access trapped";
-    case 0x21:
-        return "instruction abort";
-    case 0x22:
-        return "PC alignment";
-    case 0x25:
-        return "data abort";
-    case 0x26:
-        return "SP alignment";
-    case 0x2f:
-        return "SError";
-    case 0x3c:
-        return "BRK instruction";
-    default:
-        return "another exception class";
+    case 0x00: return "undefined instruction";
+    case 0x07: return "FP or SIMD access trapped";
+    case 0x0e: return "illegal execution state";
+    case 0x15: return "SVC instruction";
+    case 0x18: return "system register access trapped";
+    case 0x19: return "SVE access trapped";
+    case 0x21: return "instruction abort";
+    case 0x22: return "PC alignment";
+    case 0x25: return "data abort";
+    case 0x26: return "SP alignment";
+    case 0x2f: return "SError";
+    case 0x3c: return "BRK instruction";
+    default: return "another exception class";
     }
 }
 

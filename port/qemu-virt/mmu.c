@@ -45,9 +45,7 @@ static uint64_t attributes(enum virt_memory kind) {
 }
 
 /* The tables are ordinary memory to C, but something else reads them: the core's table walker. */
-static void store(volatile uint64_t *entry, uint64_t value) {
-    *entry = value;
-}
+static void store(volatile uint64_t *entry, uint64_t value) { *entry = value; }
 
 static uint64_t *new_table(void) {
     if (tables.used == VIRT_TABLES) {

@@ -72,9 +72,7 @@ int64_t k3huf_semihost_length(int64_t handle) {
     return call(SYS_FLEN, block);
 }
 
-void k3huf_semihost_write0(const char *text) {
-    (void)call(SYS_WRITE0, text);
-}
+void k3huf_semihost_write0(const char *text) { (void)call(SYS_WRITE0, text); }
 
 bool k3huf_semihost_command_line(char *line, size_t size) {
     uint64_t block[2] = {(uintptr_t)line, size};

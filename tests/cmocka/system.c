@@ -37,9 +37,7 @@ void *sbrk(ptrdiff_t size) {
     return old;
 }
 
-pid_t getpid(void) {
-    return 1;
-}
+pid_t getpid(void) { return 1; }
 
 /* raise() and abort() come here; the exit code is the one a shell shows for a signal. */
 int kill(pid_t pid, int signal) {

@@ -23,13 +23,9 @@ static uint32_t overflow(uint32_t n) { // NOLINT(misc-no-recursion): overflowing
     return overflow(n + 1u) + frame[n % sizeof frame];
 }
 
-static void write_to(uintptr_t address) {
-    *(volatile uint32_t *)address = 1;
-}
+static void write_to(uintptr_t address) { *(volatile uint32_t *)address = 1; }
 
-static void call(uintptr_t address) {
-    ((void (*)(void))address)();
-}
+static void call(uintptr_t address) { ((void (*)(void))address)(); }
 
 int main(int argc, char **argv) {
     static uint32_t data[1] = {0xd65f03c0}; /* the instruction RET */

@@ -51,10 +51,10 @@ struct k3huf_feed {
                                  k3huf_decoder_init() said, if that failed */
     struct k3huf_place place; /* where, after an error */
     size_t produced;          /* final output bytes */
-    uint64_t run_end;         /* after K3HUF_DONE: bytes of the run, which with two cursors may be over run_size, where the
-                                 last filler is cut off */
-    uint64_t calls;           /* of k3huf_decode() */
-    const char *fault;        /* NULL, or how the decoder broke its contract */
+    uint64_t run_end;  /* after K3HUF_DONE: bytes of the run, which with two cursors may be over run_size, where the
+                          last filler is cut off */
+    uint64_t calls;    /* of k3huf_decode() */
+    const char *fault; /* NULL, or how the decoder broke its contract */
 };
 
 #define K3HUF_FEED_FILL 0xC5u

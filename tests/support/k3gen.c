@@ -1,13 +1,22 @@
 /* k3gen.c - writes bytes that look like real bf16 weights to standard output: k3gen SIZE SEED. For the system tests,
- * which want files of them; the bytes are those of the bench's generator. */
+ * which want files of them; the bytes are those of the bench's generator. `k3gen histogram` prints the 256 counts that
+ * they are drawn with. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "k3_histogram.h"
 
 int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "histogram") == 0) {
+        for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
+            (void)printf("%" PRIu64 "\n", k3huf_k3_histogram[symbol]);
+        }
+        return fflush(stdout) == 0 ? 0 : 3;
+    }
     if (argc != 3) {
-        (void)fputs("usage: k3gen SIZE SEED\n", stderr);
+        (void)fputs("usage: k3gen SIZE SEED, k3gen histogram\n", stderr);
         return 2;
     }
     const size_t size = (size_t)strtoull(argv[1], NULL, 10);

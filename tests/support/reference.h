@@ -15,12 +15,12 @@ uint32_t k3huf_reference_crc32c(uint32_t crc, const uint8_t *data, size_t size);
 /* The canonical code of 256 lengths, as FORMAT.md, The code, assigns it. */
 struct k3huf_reference_code {
     uint8_t length[256];
-    uint32_t word[256];     /* the code of each symbol, in its low `length` bits */
-    unsigned longest;       /* 0: no symbol at all */
-    uint32_t first[13];     /* first code of each length */
-    uint32_t count[13];     /* codes of each length */
-    uint8_t symbols[256];   /* symbols by length, then value */
-    unsigned before[13];    /* codes shorter than each length */
+    uint32_t word[256];   /* the code of each symbol, in its low `length` bits */
+    unsigned longest;     /* 0: no symbol at all */
+    uint32_t first[13];   /* first code of each length */
+    uint32_t count[13];   /* codes of each length */
+    uint8_t symbols[256]; /* symbols by length, then value */
+    unsigned before[13];  /* codes shorter than each length */
 };
 
 /* NULL, or what is wrong with the lengths: a length over 12, or an over-full code space. */
@@ -34,7 +34,8 @@ const char *k3huf_reference_code_build(struct k3huf_reference_code *code, const 
 int k3huf_reference_symbol(const struct k3huf_reference_code *code, const uint8_t *coded, uint64_t bits, uint64_t *bit);
 
 /* Decode a whole run of `size` bytes into `out`. Returns NULL if every rule of FORMAT.md holds, else a sentence that
- * names the rule. `*raw_bytes` gets the decoded size, `*used` the bytes of the run; what follows it is not looked at. */
+ * names the rule. `*raw_bytes` gets the decoded size, `*used` the bytes of the run; what follows it is not looked at.
+ */
 const char *k3huf_reference_decode(const uint8_t *run, size_t size, uint8_t *out, size_t out_size, size_t *raw_bytes,
                                    size_t *used);
 

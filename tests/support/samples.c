@@ -6,19 +6,22 @@
 void k3huf_random_code(struct k3huf_rng *rng, unsigned n, unsigned depth, uint8_t codelen[256]) {
     uint8_t leaf[256] = {0};
     unsigned leaves = 1;
-    if (n < 2)
+    if (n < 2) {
         leaf[0] = 1;
+    }
     while (leaves < n) {
         /* Split a leaf: the newest one for an unequal tree, any one for a bushy tree. */
         unsigned i = k3huf_rng_below(rng, 100) < depth ? leaves - 1 : k3huf_rng_below(rng, leaves);
-        while (leaf[i] == 12)
+        while (leaf[i] == 12) {
             i = (i + 1) % leaves;
+        }
         leaf[i]++;
         leaf[leaves++] = leaf[i];
     }
     uint8_t order[256];
-    for (unsigned i = 0; i < 256; i++)
+    for (unsigned i = 0; i < 256; i++) {
         order[i] = (uint8_t)i;
+    }
     for (unsigned i = 255; i > 0; i--) {
         const unsigned j = k3huf_rng_below(rng, i + 1);
         const uint8_t t = order[i];
@@ -26,38 +29,31 @@ void k3huf_random_code(struct k3huf_rng *rng, unsigned n, unsigned depth, uint8_
         order[j] = t;
     }
     memset(codelen, 0, 256);
-    for (unsigned i = 0; i < leaves; i++)
+    for (unsigned i = 0; i < leaves; i++) {
         codelen[order[i]] = leaf[i];
+    }
 }
 
 const char *k3huf_sample_code(unsigned which, uint8_t codelen[256]) {
     struct k3huf_rng rng = {which};
     memset(codelen, 0, 256);
     switch (which) {
-    case 0:
-        codelen[0x3F] = 1;
-        return "one symbol, under-full";
-    case 1:
-        codelen[0x00] = codelen[0xFF] = 1;
-        return "two symbols";
-    case 2:
-        memset(codelen, 8, 256);
-        return "flat, 256 symbols";
-    case 3:
-        memset(codelen, 12, 256);
-        return "256 symbols of 12 bits, under-full";
+    case 0: codelen[0x3F] = 1; return "one symbol, under-full";
+    case 1: codelen[0x00] = codelen[0xFF] = 1; return "two symbols";
+    case 2: memset(codelen, 8, 256); return "flat, 256 symbols";
+    case 3: memset(codelen, 12, 256); return "256 symbols of 12 bits, under-full";
     case 4:
-        for (unsigned i = 0; i < 12; i++)
+        for (unsigned i = 0; i < 12; i++) {
             codelen[100 + i] = (uint8_t)(i + 1);
+        }
         codelen[112] = 12;
         return "lengths 1 to 12, full";
     case 5:
-        for (unsigned i = 0; i < 12; i++)
+        for (unsigned i = 0; i < 12; i++) {
             codelen[200 - 13 * i] = (uint8_t)(i + 1);
+        }
         return "lengths 1 to 12, one code short of full";
-    case 6:
-        codelen[7] = 12;
-        return "one symbol of 12 bits";
+    case 6: codelen[7] = 12; return "one symbol of 12 bits";
     case 7:
         codelen[255] = 11;
         codelen[0] = 11;
@@ -103,8 +99,9 @@ void k3huf_sample_symbols(const struct k3huf_reference_code *code, struct k3huf_
         uint64_t bit = 0;
         k3huf_rng_fill(rng, bits, sizeof bits);
         int symbol = k3huf_reference_symbol(code, bits, 16, &bit);
-        if (symbol < 0) /* bits that are no code: any symbol will do */
+        if (symbol < 0) { /* bits that are no code: any symbol will do */
             symbol = code->symbols[k3huf_rng_below(rng, code->before[12] + code->count[12])];
+        }
         symbols[i++] = (uint8_t)symbol;
     }
 }
@@ -114,9 +111,10 @@ void k3huf_sample_raw(const uint8_t codelen[256], uint64_t seed, uint32_t stripe
     struct k3huf_reference_code code;
     (void)k3huf_reference_code_build(&code, codelen);
     for (size_t i = 0; i < size; i++) {
-        if (i % stripe_bytes % 2 == 0)
+        if (i % stripe_bytes % 2 == 0) {
             raw[i] = (uint8_t)(k3huf_rng_next(&rng) >> 56);
-        else
+        } else {
             k3huf_sample_symbols(&code, &rng, raw + i, 1);
+        }
     }
 }

@@ -1,5 +1,5 @@
-/* vectors.c - the table of the golden vectors that vectors.S embeds. Sizes are those of tests/data/manifest.json, so that
- * a file that changed shows (test_golden compares them with what was embedded). */
+/* vectors.c - the table of the golden vectors that vectors.S embeds. Sizes are those of tests/data/manifest.json, so
+ * that a file that changed shows (test_golden compares them with what was embedded). */
 #include "vectors.h"
 
 #define FILES(NAME)                                                                                                    \

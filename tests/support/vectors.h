@@ -1,4 +1,5 @@
-/* vectors.h - the golden vectors of tests/data, embedded in the test binary because a bare-metal target has no files. */
+/* vectors.h - the golden vectors of tests/data, embedded in the test binary because a bare-metal target has no files.
+ */
 #ifndef K3HUF_TEST_VECTORS_H
 #define K3HUF_TEST_VECTORS_H
 

@@ -80,7 +80,8 @@ class HostTest(unittest.TestCase):
     def good(self, *arguments, stdin=b""):
         """Succeeds without a complaint; a summary may go to standard error where standard output is the output."""
         done = self.tool(*arguments, stdin=stdin)
-        summary = rb"[^\n]+\n" if arguments[0] in ("pack", "unpack") and arguments[-1] == "-" else b""
+        streams = arguments[0] in ("pack", "unpack", "index") and arguments[-1] == "-"
+        summary = rb"[^\n]+\n" if streams else b""
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertTrue(re.fullmatch(summary, done.stderr), done.stderr)
         return done.stdout
@@ -124,17 +125,20 @@ class RoundTrip(HostTest):
                 packed = self.pack(bytes(range(200, 200 + size)))
                 self.assertEqual(Run(packed).nstripes, 1 if size else 0)
 
-    def test_tiny_files_with_index(self):
+    def test_filler_of_tiny_files(self):
         for size in range(5):
             with self.subTest(size=size):
-                stripes = Run(self.pack(bytes(range(size)), "--index")).stripes
-                self.assertEqual([stripe["pad"] for stripe in stripes], [] if size == 0 else [24 if size > 1 else 0])
+                content = bytes(range(size))
+                fillers = [stripe["pad"] for stripe in Run(self.pack(content)).stripes]
+                self.assertEqual(fillers, [] if size == 0 else [24 if size > 1 else 0])
+                fillers = [stripe["pad"] for stripe in Run(self.pack(content, "--no-index")).stripes]
+                self.assertEqual(fillers, [] if size == 0 else [0])
 
     def test_real_weights(self):
         content = read(data("silero_vad_v6.bf16"))
-        plain = self.pack(content)
+        plain = self.pack(content, "--no-index")
         self.assertLess(len(plain) / len(content), 0.712)
-        indexed = self.pack(content, "--index")
+        indexed = self.pack(content)
         blocks = -(-len(content) // 2 // 16384)
         self.assertEqual(len(indexed), len(plain) + 16 + 8 * blocks)
 
@@ -171,7 +175,7 @@ class RoundTrip(HostTest):
         content = generate(3 * 65536 + 1)
         for log2 in (12, 13, 20):
             with self.subTest(log2=log2):
-                packed = self.pack(content, "--index", "--block-log2", log2)
+                packed = self.pack(content, "--block-log2", log2)
                 (stripe,) = Run(packed).stripes
                 blocks = -(-(len(content) // 2) // (1 << log2))
                 self.assertEqual(stripe["pad"], 16 + 8 * blocks)
@@ -188,8 +192,22 @@ class Ratio(HostTest):
         for size in (4 << 20, 6 << 20):
             with self.subTest(size=size):
                 content = generate(size, seed=size)
-                self.assertLessEqual(len(self.pack(content)) / size, 0.6724)
-                self.assertLessEqual(len(self.pack(content, "--index")) / size, 0.6724 + 0.0003)
+                plain = len(self.pack(content, "--no-index"))
+                self.assertLessEqual(plain / size, 0.6724)
+                # The index is 8 bytes for every 32 KiB of raw bytes, and 16.
+                self.assertEqual(len(self.pack(content)), plain + 16 + 8 * (size >> 15))
+
+
+    def test_the_histogram_is_that_of_its_source(self):
+        counts = subprocess.run([*GEN, "histogram"], stdout=subprocess.PIPE, check=True, timeout=TIMEOUT).stdout
+        source = json.loads(read(data("k3_high_byte_histogram.json")))
+        self.assertEqual([int(count) for count in counts.split()], source["high_byte_histogram"])
+
+    def test_default_stripes(self):
+        """One stripe of 64 MiB, and the three bytes that are left."""
+        packed = self.pack(generate((64 << 20) + 3), "--no-index")
+        self.assertEqual([stripe["raw_bytes"] for stripe in Run(packed).stripes], [64 << 20, 3])
+        self.assertLessEqual(len(packed) / ((64 << 20) + 3), 0.6724)
 
 
 class Golden(HostTest):
@@ -222,7 +240,7 @@ class Golden(HostTest):
     def test_our_runs_are_smaller(self):
         for name in ("k3_histogram_256k", "real_weights_silero", "deep_tree_limit12"):
             with self.subTest(name=name):
-                packed = self.pack(read(data(name + ".raw")))
+                packed = self.pack(read(data(name + ".raw")), "--no-index")
                 self.assertLess(len(packed), os.path.getsize(data(name + ".k3h")))
 
 
@@ -230,7 +248,7 @@ class Streams(HostTest):
     def test_pack_and_unpack_as_filters(self):
         for size in (0, 1, 2, 3, 70001):
             content = generate(size)
-            for options in ((), ("--index",), ("--stripe-size", "5001"), ("--index", "--stripe-size", "20001")):
+            for options in ((), ("--no-index",), ("--stripe-size", "20001"), ("--no-index", "--stripe-size", "5001")):
                 with self.subTest(size=size, options=options):
                     packed = self.good("pack", *options, "-", "-", stdin=content)
                     self.assertEqual(packed, self.pack(content, *options))
@@ -314,7 +332,7 @@ class Refusals(HostTest):
         self.assertEqual(self.files(), ["file"])
 
     def test_no_such_input(self):
-        for command in (("pack", "none", "out"), ("unpack", "none", "out"), ("verify", "none"), ("inspect", "none"),
+        for command in (("pack", "none", "out"), ("unpack", "none", "out"), ("index", "none", "out"), ("verify", "none"), ("inspect", "none"),
                         ("verify", data("two_bytes.k3h"), "none")):
             with self.subTest(command=command):
                 self.fails(IO, r"none: .*No such file", *command)
@@ -427,7 +445,7 @@ class Corrupt(HostTest):
 
     def test_index(self):
         content = generate(100000)
-        good = self.pack(content, "--index", "--block-log2", 12)
+        good = self.pack(content, "--block-log2", 12)
         os.remove(self.path("run"))
         os.remove(self.path("original"))
         os.remove(self.path("back"))
@@ -484,11 +502,11 @@ class Usage(HostTest):
         text = self.good("--help").decode()
         for line in (r"0 +success", r"1 +mismatch", r"2 +usage", r"3 +I/O", r"4 +corrupt", r"5 +internal"):
             self.assertRegex(text, rf"(?m)^ +{line}")
-        for command in ("pack", "unpack", "verify", "inspect", "bench"):
+        for command in ("pack", "unpack", "verify", "index", "inspect", "bench"):
             self.assertRegex(text, rf"(?m)^ +{command} ")
             self.assertTrue(self.good(command, "--help").decode().startswith(f"usage: k3huf_host {command}"))
             self.assertEqual(self.good(command, "-h"), self.good(command, "--help"))
-        self.assertRegex(self.good("--version").decode(), r"\Ak3huf_host \d+\.\d+\.\d+\n\Z")
+        self.assertRegex(self.good("--version").decode(), r"\Ak3huf_host \d+\.\d+\.\d+\ninstruction set: \w+ [^\n]+\n\Z")
 
     def test_no_command(self):
         done = self.tool()
@@ -507,6 +525,10 @@ class Usage(HostTest):
                           ("pack", "--stripe-size", "99999999999999999999", "a", "b"),
                           ("pack", "--stripe-size", "17592186044416M", "a", "b"),
                           ("pack", "--stripe-size", "1KK", "a", "b"), ("pack", "--stripe-size", "", "a", "b"),
+                          ("index",), ("index", "a"), ("index", "a", "b", "c"), ("index", "--block-log2", "11", "a", "b"),
+                          ("index", "--no-index", "a", "b"), ("pack", "-T", "0", "a", "b"),
+                          ("pack", "-T", "257", "a", "b"), ("pack", "--threads", "x", "a", "b"), ("unpack", "-T"),
+                          ("verify", "-T", "", "a"), ("inspect", "-T", "1", "a"),
                           ("pack", "--block-log2", "11", "a", "b"), ("pack", "--block-log2", "21", "a", "b"),
                           ("bench", "--runs", "0"), ("bench", "a", "b")):
             with self.subTest(arguments=arguments):
@@ -554,12 +576,19 @@ class Inspect(HostTest):
 
     def test_json_of_an_index(self):
         content = generate(50000)
-        self.pack(content, "--index", "--block-log2", 12, "--stripe-size", 20000)
+        self.pack(content, "--block-log2", 12, "--stripe-size", 20000)
         facts = json.loads(self.good("inspect", "--json", "run"))
         self.assertEqual(facts["indexed_stripes"], 3)
         self.assertEqual(facts["blocks"], 3 + 3 + 2)
-        self.assertEqual([(s["indexed"], s["nblocks"], s["block_log2"]) for s in facts["stripes"]],
-                         [(True, 3, 12), (True, 3, 12), (True, 2, 12)])
+        self.assertEqual([(s["indexed"], s["nblocks"], s["block_log2"], s["index_bytes"]) for s in facts["stripes"]],
+                         [(True, 3, 12, 40), (True, 3, 12, 40), (True, 2, 12, 32)])
+        self.assertEqual(facts["index_bytes"], 40 + 40 + 32)
+
+    def test_json_of_blocks_larger_than_the_stripe(self):
+        for log2 in (12, 17, 20):
+            self.pack(generate(1000), "--block-log2", log2)
+            (stripe,) = json.loads(self.good("inspect", "--json", "run"))["stripes"]
+            self.assertEqual((stripe["nblocks"], stripe["block_log2"], stripe["index_bytes"]), (1, log2, 24))
 
     def test_json_of_an_empty_run(self):
         facts = json.loads(self.good("inspect", "--json", "-", stdin=self.good("pack", "-", "-")))
@@ -569,8 +598,14 @@ class Inspect(HostTest):
         text = self.good("inspect", data("k3_stripes_with_filler.k3h")).decode()
         for pattern in (r"(?m)^raw bytes +200000$", r"(?m)^run bytes +137983$", r"(?m)^ratio +0\.68991$",
                         r"(?m)^entropy bound +0\.670\d\d ", r"(?m)^stripes +4$", r"(?m)^block index +none$",
-                        r"(?m)^ +3 +135608 +3392 +626 +1696 +37 +0$"):
+                        r"(?m)^ +3 +135608 +3392 +626 +1696 +37 +0 +- +-$"):
             self.assertRegex(text, pattern)
+
+    def test_text_of_an_index(self):
+        self.pack(generate(50000), "--block-log2", 12, "--stripe-size", 20000)
+        text = self.good("inspect", "run").decode()
+        self.assertRegex(text, r"(?m)^block index +in 3 of 3 stripes, 8 blocks, 112 bytes$")
+        self.assertRegex(text, r"(?m)^ +2 +\d+ +10000 +\d+ +5000 +32 +32 +12 +2$")
 
     def test_strange_names(self):
         name = "line\nbreak \x1b[31m"

@@ -5,8 +5,9 @@
 #include "rng.h"
 
 static void put(uint8_t *bytes, size_t offset, unsigned n, uint64_t value) {
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         bytes[offset + i] = (uint8_t)(value >> (8u * i));
+    }
 }
 
 /* A good run header: `raw` bytes in `stripes` stripes, code of two symbols. */
@@ -24,8 +25,9 @@ static void run_is(const uint8_t bytes[288], enum k3huf_status status, uint32_t 
     struct k3huf_run_header header;
     uint32_t bad = 0xFFFFFFFFu;
     assert_status(k3huf_run_header_read(bytes, &header, &bad), status);
-    if (status != K3HUF_OK)
+    if (status != K3HUF_OK) {
         assert_int_equal(bad, offset);
+    }
 }
 
 static void run_header_is_read(void **state) {
@@ -123,8 +125,9 @@ static void run_code_overfull(void **state) {
     uint8_t bytes[288];
     /* One code of 12 bits too many, wherever it is. */
     for (unsigned symbol = 0; symbol < 256; symbol++) {
-        if (symbol == 0x3F || symbol == 0xBF)
+        if (symbol == 0x3F || symbol == 0xBF) {
             continue;
+        }
         good_run(bytes, 100, 1);
         bytes[20 + symbol] = 12;
         run_is(bytes, K3HUF_E_CODE_OVERFULL, 20);
@@ -216,8 +219,9 @@ static void stripe_is(const uint8_t bytes[16], const struct k3huf_run_header *ru
     struct k3huf_stripe_header header;
     uint32_t bad = 0xFFFFFFFFu;
     assert_status(k3huf_stripe_header_read(bytes, run, number, before, &header, &bad), status);
-    if (status != K3HUF_OK)
+    if (status != K3HUF_OK) {
         assert_int_equal(bad, offset);
+    }
 }
 
 /* One stripe of `raw` bytes alone in its run, code of two symbols. */
@@ -355,9 +359,9 @@ static void stripe_header_round_trip(void **state) {
         k3huf_stripe_header_write(&header, number, bytes);
         good_stripe(want, number, header.raw_bytes, header.huf_bytes, header.pad);
         assert_memory_equal(bytes, want, 16);
-        assert_status(k3huf_stripe_header_read(bytes, run_of(raw * UINT64_C(5), 5), number, raw * (uint64_t)number,
-                                               &back, &bad),
-                      K3HUF_OK);
+        assert_status(
+            k3huf_stripe_header_read(bytes, run_of(raw * UINT64_C(5), 5), number, raw * (uint64_t)number, &back, &bad),
+            K3HUF_OK);
         assert_int_equal(back.raw_bytes, header.raw_bytes);
         assert_int_equal(back.huf_bytes, header.huf_bytes);
         assert_int_equal(back.pad, header.pad);
@@ -366,13 +370,20 @@ static void stripe_header_round_trip(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(run_header_is_read),       cmocka_unit_test(run_magic),
-        cmocka_unit_test(run_version),              cmocka_unit_test(run_stripes),
-        cmocka_unit_test(run_code_length),          cmocka_unit_test(run_code_overfull),
-        cmocka_unit_test(run_code_empty),           cmocka_unit_test(run_reserved_is_ignored),
-        cmocka_unit_test(run_header_round_trip),    cmocka_unit_test(stripe_header_is_read),
-        cmocka_unit_test(stripe_magic),             cmocka_unit_test(stripe_raw_bytes),
-        cmocka_unit_test(stripe_coded_bytes),       cmocka_unit_test(stripe_filler_may_be_anything),
+        cmocka_unit_test(run_header_is_read),
+        cmocka_unit_test(run_magic),
+        cmocka_unit_test(run_version),
+        cmocka_unit_test(run_stripes),
+        cmocka_unit_test(run_code_length),
+        cmocka_unit_test(run_code_overfull),
+        cmocka_unit_test(run_code_empty),
+        cmocka_unit_test(run_reserved_is_ignored),
+        cmocka_unit_test(run_header_round_trip),
+        cmocka_unit_test(stripe_header_is_read),
+        cmocka_unit_test(stripe_magic),
+        cmocka_unit_test(stripe_raw_bytes),
+        cmocka_unit_test(stripe_coded_bytes),
+        cmocka_unit_test(stripe_filler_may_be_anything),
         cmocka_unit_test(stripe_header_round_trip),
     };
     return cmocka_run_group_tests_name("format", tests, NULL, NULL);

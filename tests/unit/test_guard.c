@@ -20,8 +20,8 @@ struct arena {
     uint8_t *begin;
 };
 
-static struct arena arenas[3];    /* one for each span of a call */
-static bool at_end;               /* place spans at the arena's end, else at its begin */
+static struct arena arenas[3]; /* one for each span of a call */
+static bool at_end;            /* place spans at the arena's end, else at its begin */
 static uint8_t out[K3HUF_VECTOR_RAW_MAX];
 static uint8_t index_memory[4096];
 
@@ -37,8 +37,9 @@ static struct arena make_arena(void) {
 
 static int make_arenas(void **state) {
     (void)state;
-    for (size_t i = 0; i < UNIT_COUNT(arenas); i++)
+    for (size_t i = 0; i < UNIT_COUNT(arenas); i++) {
         arenas[i] = make_arena();
+    }
     return 0;
 }
 
@@ -46,8 +47,9 @@ static int make_arenas(void **state) {
 static uint8_t *place(unsigned arena, const uint8_t *bytes, size_t size) {
     assert_true(size <= ARENA);
     uint8_t *at = at_end ? arenas[arena].begin + (ARENA - size) : arenas[arena].begin;
-    if (size > 0)
+    if (size > 0) {
         memcpy(at, bytes, size);
+    }
     return at;
 }
 
@@ -72,7 +74,8 @@ static void the_guards_are_there(void **state) {
     (void)close(ends[1]);
 }
 
-static struct k3huf_feed feed_in(unsigned mode, const uint8_t *run, size_t run_size, size_t raw_size, const char **name) {
+static struct k3huf_feed feed_in(unsigned mode, const uint8_t *run, size_t run_size, size_t raw_size,
+                                 const char **name) {
     struct k3huf_feed feed = {.run = run,
                               .run_size = run_size,
                               .out = out,
@@ -90,8 +93,9 @@ static void good_run(const uint8_t *run, size_t run_size, const uint8_t *raw, si
     struct k3huf_feed feed = feed_in(mode, run, run_size, raw_size, &name);
     feed.expected = raw;
     k3huf_feed_run(&feed);
-    if (feed.fault != NULL || feed.status != K3HUF_DONE || feed.produced != raw_size)
+    if (feed.fault != NULL || feed.status != K3HUF_DONE || feed.produced != raw_size) {
         fail_msg("%s: %s, \"%s\"", name, feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status));
+    }
 }
 
 /* Golden vectors: small ones in every mode, large ones in those whose calls are few enough to copy the spans. */
@@ -130,8 +134,9 @@ static void sample_runs_between_guards(void **state) {
             const size_t run_size = build(which, size, size % 3 == 0 ? 301 : 5000, log2, (uint32_t)(size % 4));
             for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
                 at_end = (mode + size) % 2 == 0;
-                if (mode < K3HUF_FEED_MODES_WHOLE || (mode + which) % 4 == 0)
+                if (mode < K3HUF_FEED_MODES_WHOLE || (mode + which) % 4 == 0) {
                     good_run(run, run_size, raw, size, mode);
+                }
             }
         }
     }
@@ -143,8 +148,9 @@ static void indexed_blocks_between_guards(void **state) {
         const size_t run_size = build(which, sizeof raw, 18001, 12, 3);
         for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
             at_end = mode % 4 < 2;
-            if (mode < K3HUF_FEED_MODES_WHOLE || (mode >= 16 && mode < 20))
+            if (mode < K3HUF_FEED_MODES_WHOLE || (mode >= 16 && mode < 20)) {
                 good_run(run, run_size, raw, sizeof raw, mode);
+            }
         }
     }
 }
@@ -156,8 +162,9 @@ static void damaged_runs_between_guards(void **state) {
     for (unsigned round = 0; round < 3000; round++) {
         const unsigned log2 = round % 2 == 0 ? 12 : 0;
         const size_t size = 1 + k3huf_rng_below(&rng, round % 50 == 0 ? 20000 : 300);
-        const size_t run_size = build(round % K3HUF_SAMPLE_CODES, size, (uint32_t)size / (1u + k3huf_rng_below(&rng, 4)) + 1u,
-                                      log2, k3huf_rng_below(&rng, 20));
+        const size_t run_size =
+            build(round % K3HUF_SAMPLE_CODES, size, (uint32_t)size / (1u + k3huf_rng_below(&rng, 4)) + 1u, log2,
+                  k3huf_rng_below(&rng, 20));
         /* Damage where sizes, code and index are, or anywhere. */
         const size_t limit = k3huf_rng_below(&rng, 2) == 0 ? run_size : run_size < 330 ? run_size : 330;
         for (unsigned flips = 1 + k3huf_rng_below(&rng, 3); flips > 0; flips--) {
@@ -171,8 +178,9 @@ static void damaged_runs_between_guards(void **state) {
                     k3huf_rng_below(&rng, 4) == 0 ? k3huf_rng_below(&rng, (uint32_t)size + 1u) : size, &name);
         at_end = k3huf_rng_below(&rng, 2) == 0;
         k3huf_feed_run(&feed);
-        if (feed.fault != NULL)
+        if (feed.fault != NULL) {
             fail_msg("round %u, %s: %s", round, name, feed.fault);
+        }
         assert_true(k3huf_is_error(feed.status) || feed.status == K3HUF_DONE || feed.status == K3HUF_WAIT);
     }
 }
@@ -223,16 +231,19 @@ static void merge_and_crc_between_guards(void **state) {
             const uint8_t *raws = place(0, noise, n), *symbols = place(1, noise + 300, n);
             uint8_t *merged = place(2, noise, 2 * n);
             k3huf_merge(merged, raws, symbols, n);
-            for (size_t i = 0; i < n; i++)
+            for (size_t i = 0; i < n; i++) {
                 assert_true(merged[2 * i] == noise[i] && merged[2 * i + 1] == noise[300 + i]);
+            }
             assert_int_equal(k3huf_crc32c(0, raws, n), k3huf_reference_crc32c(0, noise, n));
             uint32_t crc[K3HUF_LANES] = {0};
             const uint8_t *data[K3HUF_LANES];
-            for (uint32_t i = 0; i < K3HUF_LANES; i++)
+            for (uint32_t i = 0; i < K3HUF_LANES; i++) {
                 data[i] = i % 2 == 0 ? raws : symbols;
+            }
             k3huf_crc32c_lanes(crc, data, n, K3HUF_LANES);
-            for (uint32_t i = 0; i < K3HUF_LANES; i++)
+            for (uint32_t i = 0; i < K3HUF_LANES; i++) {
                 assert_int_equal(crc[i], k3huf_reference_crc32c(0, noise + 300 * (i % 2), n));
+            }
         }
     }
 }
@@ -254,8 +265,7 @@ static void headers_between_guards(void **state) {
         for (size_t size = 0; size <= 24; size++) {
             const uint8_t *at = place(0, run + filler, size);
             assert_status(k3huf_index_probe(at, size, &stripe, &bytes, &bad), size < 16 ? K3HUF_WAIT : K3HUF_OK);
-            assert_status(k3huf_index_read(at, size, &stripe, &index, &bad, &block),
-                          size < 24 ? K3HUF_WAIT : K3HUF_OK);
+            assert_status(k3huf_index_read(at, size, &stripe, &index, &bad, &block), size < 24 ? K3HUF_WAIT : K3HUF_OK);
         }
         k3huf_run_header_write(&header, place(0, run, 288));
         k3huf_stripe_header_write(&stripe, 0, place(0, run, 16));
@@ -265,14 +275,10 @@ static void headers_between_guards(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_guards_are_there),
-        cmocka_unit_test(vectors_between_guards),
-        cmocka_unit_test(sample_runs_between_guards),
-        cmocka_unit_test(indexed_blocks_between_guards),
-        cmocka_unit_test(damaged_runs_between_guards),
-        cmocka_unit_test(lanes_between_guards),
-        cmocka_unit_test(merge_and_crc_between_guards),
-        cmocka_unit_test(headers_between_guards),
+        cmocka_unit_test(the_guards_are_there),         cmocka_unit_test(vectors_between_guards),
+        cmocka_unit_test(sample_runs_between_guards),   cmocka_unit_test(indexed_blocks_between_guards),
+        cmocka_unit_test(damaged_runs_between_guards),  cmocka_unit_test(lanes_between_guards),
+        cmocka_unit_test(merge_and_crc_between_guards), cmocka_unit_test(headers_between_guards),
     };
     return cmocka_run_group_tests_name("guard", tests, make_arenas, NULL);
 }

@@ -1,5 +1,6 @@
 /* test_index.c - the block index: its functions, decoding of single blocks, and indexed runs through the decoder with
- * every way to chunk them. Each way to be malformed has its status and place, and nothing of a bad block is given out. */
+ * every way to chunk them. Each way to be malformed has its status and place, and nothing of a bad block is given out.
+ */
 #include "unit.h"
 
 #include "feeder.h"
@@ -8,8 +9,8 @@
 #include "samples.h"
 
 #define LOG2 12u
-#define BLOCK (2u << LOG2)           /* raw bytes of a block */
-#define STRIPE (2u * BLOCK + 2001u)  /* three blocks, the last one short and with an odd tail */
+#define BLOCK (2u << LOG2)          /* raw bytes of a block */
+#define STRIPE (2u * BLOCK + 2001u) /* three blocks, the last one short and with an odd tail */
 #define RAW_MAX (3u * STRIPE)
 #define RUN_MAX (2u * RAW_MAX)
 #define CANARY 0xB7u
@@ -29,8 +30,9 @@ static uint32_t get(const uint8_t *bytes) {
 }
 
 static void put(uint8_t *bytes, uint32_t value) {
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++) {
         bytes[i] = (uint8_t)(value >> (8u * i));
+    }
 }
 
 static struct layout locate(unsigned stripe) {
@@ -42,8 +44,9 @@ static struct layout locate(unsigned stripe) {
         at.coded = at.header + 16;
         at.plane = at.coded + at.huf;
         at.filler = at.plane + at.raw_bytes - at.raw_bytes / 2;
-        if (i == stripe)
+        if (i == stripe) {
             return at;
+        }
         at.header = at.filler + at.pad;
     }
 }
@@ -88,10 +91,11 @@ static void decodes_in(unsigned mode) {
     struct k3huf_feed feed = feed_in(mode, &name);
     k3huf_feed_run(&feed);
     if (feed.fault != NULL || feed.status != K3HUF_DONE || feed.produced != raw_size ||
-        memcmp(out, raw, raw_size) != 0)
+        memcmp(out, raw, raw_size) != 0) {
         fail_msg("%s: %s, \"%s\", stripe %d, block %d, offset %u", name, feed.fault == NULL ? "wrong" : feed.fault,
                  k3huf_status_text(feed.status), (int)feed.place.stripe, (int)feed.place.block,
                  (unsigned)feed.place.offset);
+    }
 }
 
 /* ---- the functions ---- */
@@ -101,10 +105,10 @@ static void sizes(void **state) {
     static const struct {
         uint32_t raw, log2, blocks;
     } cases[] = {
-        {0, 12, 0},           {1, 12, 0},        {2, 12, 1},      {3, 12, 1},          {8191, 12, 1},
-        {8192, 12, 1},        {8193, 12, 1},     {8194, 12, 2},   {16384, 12, 2},      {16386, 12, 3},
-        {67108864, 12, 8192}, {67108864, 20, 32}, {67108863, 20, 32}, {67108864, 14, 2048}, {2097152, 20, 1},
-        {2097154, 20, 2},
+        {0, 12, 0},         {1, 12, 0},           {2, 12, 1},           {3, 12, 1},
+        {8191, 12, 1},      {8192, 12, 1},        {8193, 12, 1},        {8194, 12, 2},
+        {16384, 12, 2},     {16386, 12, 3},       {67108864, 12, 8192}, {67108864, 20, 32},
+        {67108863, 20, 32}, {67108864, 14, 2048}, {2097152, 20, 1},     {2097154, 20, 2},
     };
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         assert_int_equal(k3huf_index_blocks(cases[i].raw, cases[i].log2), cases[i].blocks);
@@ -197,12 +201,13 @@ static struct k3huf_block block_of(uint32_t number) {
 static void check_block(uint32_t number, const struct k3huf_block *block, enum k3huf_status status) {
     static const uint8_t zeros[BLOCK];
     assert_status(block->status, status);
-    assert_memory_equal(block_out[number] + GUARD, status == K3HUF_OK ? raw + number * BLOCK : zeros,
-                        block->raw_bytes);
-    for (unsigned i = 0; i < GUARD; i++)
+    assert_memory_equal(block_out[number] + GUARD, status == K3HUF_OK ? raw + number * BLOCK : zeros, block->raw_bytes);
+    for (unsigned i = 0; i < GUARD; i++) {
         assert_int_equal(block_out[number][i], CANARY);
-    for (size_t i = GUARD + block->raw_bytes; i < sizeof block_out[number]; i++)
+    }
+    for (size_t i = GUARD + block->raw_bytes; i < sizeof block_out[number]; i++) {
         assert_int_equal(block_out[number][i], CANARY);
+    }
 }
 
 static void single_blocks_decode(void **state) {
@@ -214,13 +219,16 @@ static void single_blocks_decode(void **state) {
         for (size_t order = 0; order < UNIT_COUNT(orders); order++) {
             for (size_t n = 0; n <= 3; n++) {
                 struct k3huf_block block[3];
-                for (size_t i = 0; i < 3; i++)
+                for (size_t i = 0; i < 3; i++) {
                     block[i] = block_of(orders[order][i]);
+                }
                 assert_status(k3huf_decode_blocks(&table, &workspace, block, n, true), K3HUF_OK);
-                for (size_t i = 0; i < n; i++)
+                for (size_t i = 0; i < n; i++) {
                     check_block(orders[order][i], &block[i], K3HUF_OK);
-                for (size_t i = n; i < 3; i++)
+                }
+                for (size_t i = n; i < 3; i++) {
                     assert_int_equal(block[i].out[0], CANARY);
+                }
             }
         }
     }
@@ -237,8 +245,9 @@ static void many_blocks_decode(void **state) {
         for (uint32_t i = 0; i < UNIT_COUNT(block); i++) {
             block[i] = block_of(i % 3);
             block[i].out = many[i];
-            if (i == bad)
+            if (i == bad) {
                 block[i].crc ^= 1u;
+            }
         }
         assert_status(k3huf_decode_blocks(&table, &workspace, block, UNIT_COUNT(block), true),
                       bad < UNIT_COUNT(block) ? K3HUF_E_BLOCK_CRC : K3HUF_OK);
@@ -258,8 +267,9 @@ static void bad_blocks_are_zeroed(void **state) {
         struct k3huf_reference_code code;
         build(5, size, size, LOG2, 0);
         assert_null(k3huf_reference_code_build(&code, codelen));
-        for (uint32_t i = 1; i < size; i += 2)
+        for (uint32_t i = 1; i < size; i += 2) {
             bits += code.length[raw[i]];
+        }
     }
     assert_status(k3huf_table_build(&table, codelen), K3HUF_OK);
     const struct layout at = locate(0);
@@ -312,8 +322,9 @@ static void bad_blocks_are_zeroed(void **state) {
         /* No code at the block's first symbol. */
         memcpy(run, good, run_size);
         block = block_of(number);
-        for (uint32_t bit = begin; bit < begin + 12u; bit++)
+        for (uint32_t bit = begin; bit < begin + 12u; bit++) {
             run[at.coded + bit / 8u] = (uint8_t)(run[at.coded + bit / 8u] | (0x80u >> (bit % 8u)));
+        }
         assert_status(k3huf_decode_blocks(&table, &workspace, &block, 1, true), K3HUF_E_CODE_WORD);
         check_block(number, &block, K3HUF_E_CODE_WORD);
         assert_int_equal(block.bad_bit, begin);
@@ -327,9 +338,11 @@ static void indexed_runs_decode(void **state) {
     (void)state;
     for (unsigned which = 0; which < K3HUF_SAMPLE_CODES; which++) {
         build(which, which % 2 == 0 ? 2u * STRIPE - 77u : STRIPE, STRIPE, LOG2, which % 4 * 5);
-        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++)
-            if (mode < K3HUF_FEED_MODES_WHOLE || mode % 5 == which % 5)
+        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
+            if (mode < K3HUF_FEED_MODES_WHOLE || mode % 5 == which % 5) {
                 decodes_in(mode);
+            }
+        }
     }
 }
 
@@ -339,18 +352,21 @@ static void indexed_runs_of_all_sizes(void **state) {
     static const uint32_t sizes_[] = {1, 2, 3, 4, 5, 100, 101, BLOCK - 1, BLOCK, BLOCK + 1, BLOCK + 2, BLOCK + 3};
     for (size_t i = 0; i < UNIT_COUNT(sizes_); i++) {
         build(i % 2 == 0 ? 4 : 13, sizes_[i], 67108864, LOG2, (uint32_t)(i % 3));
-        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++)
+        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
             decodes_in(mode);
+        }
     }
     for (uint32_t stripe = 1; stripe < 12; stripe++) {
         build(13, 60, stripe, LOG2, stripe % 3);
-        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++)
+        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
             decodes_in(mode);
+        }
     }
     for (unsigned log2 = 13; log2 <= 20; log2++) {
         build(4, RAW_MAX, 67108864, log2, 3);
-        for (unsigned mode = 0; mode < K3HUF_FEED_MODES_WHOLE; mode++)
+        for (unsigned mode = 0; mode < K3HUF_FEED_MODES_WHOLE; mode++) {
             decodes_in(mode);
+        }
     }
 }
 
@@ -360,21 +376,23 @@ static void fails(const char *what, enum k3huf_status status, uint32_t block, ui
     static unsigned turn;
     turn++;
     for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
-        if (mode >= K3HUF_FEED_MODES_WHOLE && (mode + turn) % 6 != 0)
+        if (mode >= K3HUF_FEED_MODES_WHOLE && (mode + turn) % 6 != 0) {
             continue;
+        }
         const char *name;
         struct k3huf_feed feed = feed_in(mode, &name);
         k3huf_feed_run(&feed);
         const bool in_block = status == K3HUF_E_BLOCK_END || status == K3HUF_E_BLOCK_CRC;
         const size_t produced = STRIPE + (in_block && !feed.one_cursor ? block * BLOCK : 0);
         if (feed.fault != NULL || feed.status != status || feed.place.stripe != 1 || feed.place.block != block ||
-            feed.place.offset < first || feed.place.offset > last || feed.produced != produced)
+            feed.place.offset < first || feed.place.offset > last || feed.produced != produced) {
             fail_msg("%s, %s: %s; \"%s\" instead of \"%s\"; stripe %d, block %d (%d), offset %u (%u to %u), %u bytes "
                      "(%u)",
                      what, name, feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status),
                      k3huf_status_text(status), (int)feed.place.stripe, (int)feed.place.block, (int)block,
                      (unsigned)feed.place.offset, (unsigned)first, (unsigned)last, (unsigned)feed.produced,
                      (unsigned)produced);
+        }
         size_t raw_bytes, used;
         assert_non_null(k3huf_reference_decode(run, run_size, out, sizeof out, &raw_bytes, &used));
     }
@@ -388,8 +406,9 @@ static void malformed(const char *what, enum k3huf_status status, uint32_t bad, 
     struct k3huf_index index;
     uint32_t got_bad = UINT32_MAX, got_block = UINT32_MAX - 1u;
     const enum k3huf_status got = k3huf_index_read(run + at.filler, 16 + 3 * 8, &header, &index, &got_bad, &got_block);
-    if (got != status || got_bad != bad || got_block != block)
+    if (got != status || got_bad != bad || got_block != block) {
         fail_msg("%s: \"%s\" at %u, block %d", what, k3huf_status_text(got), (unsigned)got_bad, (int)got_block);
+    }
     fails(what, status, block, at.filler + bad, at.filler + bad);
 }
 
@@ -473,8 +492,8 @@ static void malformed_offsets(void **state) {
     /* Plausible, but not where the blocks begin: found by decoding. */
     const struct {
         uint32_t entry, offset;
-    } off[] = {{1, second + 1u}, {1, second - 1u}, {1, second + 8u}, {2, third + 1u}, {2, third - 1u}, {2, third + 16u},
-               {2, bits - 1u}};
+    } off[] = {{1, second + 1u}, {1, second - 1u}, {1, second + 8u}, {2, third + 1u},
+               {2, third - 1u},  {2, third + 16u}, {2, bits - 1u}};
     for (size_t i = 0; i < UNIT_COUNT(off); i++) {
         const uint32_t truth = off[i].entry == 1 ? second : third;
         const uint32_t low = truth < off[i].offset ? truth : off[i].offset;
@@ -522,10 +541,11 @@ static void indexes_that_do_not_fit(void **state) {
             k3huf_feed_run(&feed);
             const uint64_t bad = at.filler + (pad < 16 ? 0 : 8);
             if (feed.fault != NULL || feed.status != K3HUF_E_INDEX_SIZE || feed.place.stripe != 0 ||
-                feed.place.block != K3HUF_NO_BLOCK || feed.place.offset != bad || feed.produced != 0)
+                feed.place.block != K3HUF_NO_BLOCK || feed.place.offset != bad || feed.produced != 0) {
                 fail_msg("pad %u, %s: %s; \"%s\" at %u instead of %u", (unsigned)pad, name,
                          feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status),
                          (unsigned)feed.place.offset, (unsigned)bad);
+            }
         }
     }
 }
@@ -547,13 +567,16 @@ static void memory_for_the_index(void **state) {
             const enum k3huf_status status = size == 0 || size >= 40 ? K3HUF_DONE
                                              : size < 16             ? K3HUF_E_ARGUMENT
                                                                      : K3HUF_E_INDEX_MEMORY;
-            if (feed.fault != NULL || feed.status != status)
+            if (feed.fault != NULL || feed.status != status) {
                 fail_msg("%u bytes of memory, %s: %s; \"%s\" instead of \"%s\"", (unsigned)size, name,
                          feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status),
                          k3huf_status_text(status));
-            for (size_t i = size; i < sizeof memory; i++)
-                if (memory[i] != CANARY)
+            }
+            for (size_t i = size; i < sizeof memory; i++) {
+                if (memory[i] != CANARY) {
                     fail_msg("%u bytes of memory, %s: byte %u was written", (unsigned)size, name, (unsigned)i);
+                }
+            }
         }
         run[locate(0).filler + 7] = 1; /* flags */
         struct k3huf_feed feed = feed_in(mode, &name);
@@ -578,16 +601,18 @@ static void skipped_crcs(void **state) {
         run[at.filler + 20] ^= 1;
         fix_crc(&at);
         k3huf_feed_run(&feed);
-        if (feed.fault != NULL || feed.status != K3HUF_DONE || memcmp(out, raw, raw_size) != 0)
+        if (feed.fault != NULL || feed.status != K3HUF_DONE || memcmp(out, raw, raw_size) != 0) {
             fail_msg("%s: %s; \"%s\"", name, feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status));
+        }
         run[at.filler + 20] ^= 1; /* now the index's own CRC is wrong */
         k3huf_feed_run(&feed);
         assert_status(feed.status, K3HUF_E_INDEX_CRC);
         put(run + at.filler + 24, get(run + at.filler + 24) + 1u);
         fix_crc(&at);
         k3huf_feed_run(&feed);
-        if (feed.status != K3HUF_E_BLOCK_END)
+        if (feed.status != K3HUF_E_BLOCK_END) {
             fail_msg("%s: \"%s\" instead of a block's end", name, k3huf_status_text(feed.status));
+        }
         memcpy(run, good, run_size);
     }
 }

@@ -18,9 +18,11 @@ static int fill_noise(void **state) {
 }
 
 static void check_merged(const uint8_t *out, const uint8_t *raw, const uint8_t *symbols, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (out[2 * i] != raw[i] || out[2 * i + 1] != symbols[i])
+    for (size_t i = 0; i < n; i++) {
+        if (out[2 * i] != raw[i] || out[2 * i + 1] != symbols[i]) {
             fail_msg("merge of %u: wrong at %u", (unsigned)n, (unsigned)i);
+        }
+    }
 }
 
 static void merge_all_sizes_and_alignments(void **state) {
@@ -33,10 +35,12 @@ static void merge_all_sizes_and_alignments(void **state) {
             memset(out, CANARY, sizeof out);
             k3huf_merge(out + 16 + a, noise + b, noise + 1000 + c, n);
             check_merged(out + 16 + a, noise + b, noise + 1000 + c, n);
-            for (unsigned i = 0; i < 16 + a; i++)
+            for (unsigned i = 0; i < 16 + a; i++) {
                 assert_int_equal(out[i], CANARY);
-            for (size_t i = 16 + a + 2 * n; i < sizeof out; i++)
+            }
+            for (size_t i = 16 + a + 2 * n; i < sizeof out; i++) {
                 assert_int_equal(out[i], CANARY);
+            }
         }
     }
 }
@@ -75,14 +79,17 @@ static void crc_of_the_rfc(void **state) {
     assert_int_equal(k3huf_crc32c(0, data, 32), 0x8A9136AAu);
     memset(data, 0xFF, 32);
     assert_int_equal(k3huf_crc32c(0, data, 32), 0x62A8AB43u);
-    for (unsigned i = 0; i < 32; i++)
+    for (unsigned i = 0; i < 32; i++) {
         data[i] = (uint8_t)i;
+    }
     assert_int_equal(k3huf_crc32c(0, data, 32), 0x46DD794Eu);
-    for (unsigned i = 0; i < 32; i++)
+    for (unsigned i = 0; i < 32; i++) {
         data[i] = (uint8_t)(31 - i);
+    }
     assert_int_equal(k3huf_crc32c(0, data, 32), 0x113FDB5Cu);
-    static const uint8_t command[48] = {0x01, 0xC0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 0x04, 0,
-                                        0, 0, 0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0, 0};
+    static const uint8_t command[48] = {0x01, 0xC0, 0, 0, 0, 0, 0,    0, 0,    0, 0, 0,    0, 0, 0, 0,
+                                        0x14, 0,    0, 0, 0, 0, 0x04, 0, 0,    0, 0, 0x14, 0, 0, 0, 0x18,
+                                        0x28, 0,    0, 0, 0, 0, 0,    0, 0x02, 0, 0, 0,    0, 0, 0, 0};
     assert_int_equal(k3huf_crc32c(0, command, 48), 0xD9963A56u);
     assert_int_equal(k3huf_crc32c(0, (const uint8_t *)"123456789", 9), 0xE3069283u);
     assert_int_equal(k3huf_crc32c(0, NULL, 0), 0);
@@ -91,10 +98,13 @@ static void crc_of_the_rfc(void **state) {
 
 static void crc_all_sizes_and_alignments(void **state) {
     (void)state;
-    for (unsigned align = 0; align < 8; align++)
-        for (unsigned size = 0; size <= CRC_MAX; size++)
-            if (k3huf_crc32c(0, noise + align, size) != k3huf_reference_crc32c(0, noise + align, size))
+    for (unsigned align = 0; align < 8; align++) {
+        for (unsigned size = 0; size <= CRC_MAX; size++) {
+            if (k3huf_crc32c(0, noise + align, size) != k3huf_reference_crc32c(0, noise + align, size)) {
                 fail_msg("CRC of %u bytes, alignment %u", size, align);
+            }
+        }
+    }
     assert_int_equal(k3huf_crc32c(0, noise, sizeof noise), k3huf_reference_crc32c(0, noise, sizeof noise));
 }
 
@@ -125,11 +135,13 @@ static void crc_lanes(void **state) {
     /* Long, and the same span in several lanes. */
     uint32_t crc[K3HUF_LANES] = {0};
     const uint8_t *data[K3HUF_LANES];
-    for (uint32_t i = 0; i < K3HUF_LANES; i++)
+    for (uint32_t i = 0; i < K3HUF_LANES; i++) {
         data[i] = noise + i / 2;
+    }
     k3huf_crc32c_lanes(crc, data, 65536, K3HUF_LANES);
-    for (uint32_t i = 0; i < K3HUF_LANES; i++)
+    for (uint32_t i = 0; i < K3HUF_LANES; i++) {
         assert_int_equal(crc[i], k3huf_reference_crc32c(0, data[i], 65536));
+    }
 }
 
 int main(void) {

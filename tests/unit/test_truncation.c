@@ -1,5 +1,5 @@
-/* test_truncation.c - small runs cut at every byte and with every bit flipped: always a status or the right bytes, never
- * a hang (the feeder counts calls). What is right for a damaged run is decided by the reference decoder. */
+/* test_truncation.c - small runs cut at every byte and with every bit flipped: always a status or the right bytes,
+ * never a hang (the feeder counts calls). What is right for a damaged run is decided by the reference decoder. */
 #include "unit.h"
 
 #include "feeder.h"
@@ -30,9 +30,9 @@ static const struct {
     unsigned log2;
     uint32_t filler;
 } plans[] = {
-    {13, 0, 100, 0, 0},  {13, 1, 100, 0, 0},  {1, 2, 100, 0, 0},   {13, 3, 100, 12, 0}, {4, 41, 100, 0, 0},
-    {5, 40, 100, 12, 0}, {8, 60, 31, 0, 0},   {13, 61, 31, 12, 3}, {4, 75, 25, 0, 5},   {0, 50, 20, 12, 0},
-    {2, 33, 11, 12, 17}, {7, 90, 100, 0, 4},
+    {13, 0, 100, 0, 0}, {13, 1, 100, 0, 0},  {1, 2, 100, 0, 0},   {13, 3, 100, 12, 0},
+    {4, 41, 100, 0, 0}, {5, 40, 100, 12, 0}, {8, 60, 31, 0, 0},   {13, 61, 31, 12, 3},
+    {4, 75, 25, 0, 5},  {0, 50, 20, 12, 0},  {2, 33, 11, 12, 17}, {7, 90, 100, 0, 4},
 };
 
 static struct k3huf_feed feed_in(unsigned mode, size_t size) {
@@ -47,8 +47,8 @@ static struct k3huf_feed feed_in(unsigned mode, size_t size) {
     return feed;
 }
 
-/* Bytes of `run` that a decoder with two cursors has to see: it does not read the last stripe's filler, but for its index
- * or the four bytes that tell there is none. */
+/* Bytes of `run` that a decoder with two cursors has to see: it does not read the last stripe's filler, but for its
+ * index or the four bytes that tell there is none. */
 static size_t needed_with_two_cursors(unsigned log2, uint32_t filler, uint32_t last_stripe_bytes) {
     const uint32_t looked_at = log2 != 0 && last_stripe_bytes > 1 ? 0 : last_stripe_bytes > 1 && filler >= 4 ? 4 : 0;
     return raw_size == 0 ? 288 : run_size - filler + looked_at;
@@ -62,8 +62,9 @@ static void cut_at_every_byte(void **state) {
         const size_t enough = needed_with_two_cursors(plans[p].log2, plans[p].filler, last);
         for (size_t size = 0; size <= run_size; size++) {
             for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
-                if (mode >= K3HUF_FEED_MODES_WHOLE && (mode + size) % 7u != 0)
+                if (mode >= K3HUF_FEED_MODES_WHOLE && (mode + size) % 7u != 0) {
                     continue; /* bounds the time; every mode meets every seventh cut of every plan */
+                }
                 struct k3huf_feed feed = feed_in(mode, size);
                 feed.expected = raw;
                 k3huf_feed_run(&feed);
@@ -72,10 +73,11 @@ static void cut_at_every_byte(void **state) {
                 /* With one cursor the place is the first byte that is missing; with two it may be a later one. */
                 const bool place = feed.one_cursor ? feed.place.offset == size : feed.place.offset <= run_size;
                 if (feed.fault != NULL || feed.status != status ||
-                    (whole ? feed.produced != raw_size || feed.run_end != run_size : !place))
+                    (whole ? feed.produced != raw_size || feed.run_end != run_size : !place)) {
                     fail_msg("plan %u, %u of %u bytes, mode %u: %s; \"%s\" at %u instead of \"%s\"", (unsigned)p,
                              (unsigned)size, (unsigned)run_size, mode, feed.fault == NULL ? "" : feed.fault,
                              k3huf_status_text(feed.status), (unsigned)feed.place.offset, k3huf_status_text(status));
+                }
             }
         }
     }
@@ -88,12 +90,12 @@ static void compare(unsigned mode, const char *wrong, size_t raw_bytes, unsigned
     k3huf_feed_run(&feed);
     /* With two cursors the last filler is not read: that it is there is for the caller to see. */
     const bool done = feed.status == K3HUF_DONE && feed.run_end <= run_size;
-    if (feed.fault != NULL || done != (wrong == NULL) ||
-        (feed.status != K3HUF_DONE && !k3huf_is_error(feed.status)) ||
-        (done && (feed.produced != raw_bytes || memcmp(out, witness, raw_bytes) != 0)))
+    if (feed.fault != NULL || done != (wrong == NULL) || (feed.status != K3HUF_DONE && !k3huf_is_error(feed.status)) ||
+        (done && (feed.produced != raw_bytes || memcmp(out, witness, raw_bytes) != 0))) {
         fail_msg("plan %u, byte %u, bit %u, mode %u: %s; \"%s\" where the reference says \"%s\"", plan,
                  (unsigned)(bit / 8), (unsigned)(bit % 8), mode, feed.fault == NULL ? "" : feed.fault,
                  k3huf_status_text(feed.status), wrong == NULL ? "good" : wrong);
+    }
 }
 
 static void every_bit_flipped(void **state) {
@@ -104,11 +106,13 @@ static void every_bit_flipped(void **state) {
             size_t raw_bytes, used;
             run[bit / 8] ^= (uint8_t)(1u << (bit % 8));
             const char *wrong = k3huf_reference_decode(run, run_size, witness, raw_size, &raw_bytes, &used);
-            for (unsigned mode = (unsigned)(bit % 9u); mode < K3HUF_FEED_MODES; mode += 9)
+            for (unsigned mode = (unsigned)(bit % 9u); mode < K3HUF_FEED_MODES; mode += 9) {
                 compare(mode, wrong, raw_bytes, p, bit);
+            }
             /* With an index no flip may pass unseen. */
-            if (wrong == NULL && plans[p].log2 != 0)
+            if (wrong == NULL && plans[p].log2 != 0) {
                 assert_memory_equal(witness, raw, raw_size);
+            }
             run[bit / 8] ^= (uint8_t)(1u << (bit % 8));
         }
     }
@@ -130,9 +134,10 @@ static void flips_in_an_indexed_run(void **state) {
         k3huf_feed_run(&feed);
         run[bit / 8] ^= (uint8_t)(1u << (bit % 8));
         if (feed.fault != NULL || (feed.status == K3HUF_DONE && memcmp(out, raw, raw_size) != 0) ||
-            (feed.status != K3HUF_DONE && (ignored || !k3huf_is_error(feed.status))))
+            (feed.status != K3HUF_DONE && (ignored || !k3huf_is_error(feed.status)))) {
             fail_msg("byte %u, bit %u, mode %u: %s; \"%s\"", (unsigned)(bit / 8), (unsigned)(bit % 8), mode - 1u,
                      feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status));
+        }
     }
 }
 

@@ -1,0 +1,44 @@
+/* pipeline.h - work on several threads, results in order. The one place of the host tool with threads and locks.
+ *
+ * A job goes through three steps, each with a slot of its own memory:
+ *   plan   says what the next job is. One call at a time, in order, on any thread.
+ *   work   does it. On any thread, side by side with everything else.
+ *   take   uses the result. In order, on the thread that called k3huf_pipeline_run().
+ * So what only plan touches, and what only take touches, needs no lock. With one thread the three alternate.
+ */
+#ifndef K3HUF_HOST_PIPELINE_H
+#define K3HUF_HOST_PIPELINE_H
+
+#include "fault.h"
+
+enum k3huf_plan {
+    K3HUF_PLAN_END,  /* there are no more jobs */
+    K3HUF_PLAN_WAIT, /* the next job needs more memory than may be held: ask again once something has been taken */
+    K3HUF_PLAN_JOB   /* the slot holds a job */
+};
+
+struct k3huf_pipeline {
+    unsigned threads; /* 1 ... K3HUF_THREADS_MAX, the caller's own among them */
+    void *context;
+    /* Put the next job into slot `slot`. `held` is the sum of *bytes of all jobs that are not yet taken; *bytes is what
+     * this one adds to it. Not K3HUF_PLAN_WAIT where held is 0. */
+    enum k3huf_plan (*plan)(void *context, unsigned slot, uint64_t held, uint64_t *bytes);
+    void (*work)(void *context, unsigned slot);
+    /* Any code but K3HUF_EXIT_OK ends the pipeline: it is the first one in the order of jobs, whatever the number of
+     * threads, and what it leaves in the fault is what k3huf_pipeline_run() returns. */
+    enum k3huf_exit (*take)(void *context, unsigned slot, struct k3huf_fault *fault);
+};
+
+#define K3HUF_THREADS_MAX 256u
+
+/* Slots that a pipeline of that many threads uses: 0 ... k3huf_pipeline_slots() - 1. */
+unsigned k3huf_pipeline_slots(unsigned threads);
+
+/* Processors that this program may run on, at most K3HUF_THREADS_MAX. */
+unsigned k3huf_pipeline_processors(void);
+
+/* Run until there are no more jobs, or a take fails. Threads are started as jobs come, so that little work costs none;
+ * where the system has no more threads to give, fewer do the work. All of them have ended on return. */
+enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct k3huf_fault *fault);
+
+#endif

@@ -1,0 +1,136 @@
+/* test_pipeline.c - jobs on several threads: each is planned, worked on and taken once, taken in order, and the first
+ * failure in that order ends all, whatever the threads do. */
+#include "unit.h"
+
+#include "pipeline.h"
+
+#define JOBS 500u
+
+struct job {
+    unsigned number;
+    bool worked;
+};
+
+struct jobs {
+    unsigned count;
+    unsigned fails; /* the take of that job fails, and of all after it */
+    uint64_t bytes; /* of each job */
+    uint64_t limit; /* of bytes held */
+    unsigned planned, taken;
+    unsigned waits;
+    bool planning;
+    struct job slot[2 * K3HUF_THREADS_MAX];
+};
+
+static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_t *bytes) {
+    struct jobs *jobs = context;
+    assert_false(jobs->planning); /* a data race here is what the thread sanitizer would find */
+    jobs->planning = true;
+    enum k3huf_plan said = K3HUF_PLAN_JOB;
+    if (jobs->planned == jobs->count) {
+        said = K3HUF_PLAN_END;
+    } else if (held > 0 && held + jobs->bytes > jobs->limit) {
+        jobs->waits++;
+        said = K3HUF_PLAN_WAIT;
+    } else {
+        jobs->slot[slot] = (struct job){.number = jobs->planned++};
+        *bytes = jobs->bytes;
+    }
+    jobs->planning = false;
+    return said;
+}
+
+/* Jobs of very different lengths, so that they finish out of order. */
+static void work(void *context, unsigned slot) {
+    struct job *job = &((struct jobs *)context)->slot[slot];
+    volatile unsigned counter = 0;
+    for (unsigned i = 0; i < job->number * 7919u % 2000u; i++) {
+        counter = counter + 1;
+    }
+    job->worked = !job->worked;
+}
+
+static enum k3huf_exit take(void *context, unsigned slot, struct k3huf_fault *fault) {
+    struct jobs *jobs = context;
+    const struct job *job = &jobs->slot[slot];
+    if (job->number != jobs->taken || !job->worked) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, NULL, NULL, "job %u, where %u was due", job->number,
+                               jobs->taken);
+    }
+    jobs->taken++;
+    return job->number < jobs->fails
+               ? K3HUF_EXIT_OK
+               : k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, NULL, NULL, "job %u failed", job->number);
+}
+
+static const unsigned thread_counts[] = {1, 2, 3, 7, 32};
+
+static enum k3huf_exit run(struct jobs *jobs, unsigned threads, struct k3huf_fault *fault) {
+    const struct k3huf_pipeline pipeline = {
+        .threads = threads, .context = jobs, .plan = plan, .work = work, .take = take};
+    fault->code = K3HUF_EXIT_OK;
+    fault->text[0] = '\0';
+    return k3huf_pipeline_run(&pipeline, fault);
+}
+
+static void every_job_once_and_in_order(void **state) {
+    (void)state;
+    for (size_t t = 0; t < UNIT_COUNT(thread_counts); t++) {
+        for (unsigned count = 0; count <= JOBS; count = 2 * count + 1) {
+            struct jobs jobs = {.count = count, .fails = UINT32_MAX};
+            struct k3huf_fault fault;
+            assert_int_equal(run(&jobs, thread_counts[t], &fault), K3HUF_EXIT_OK);
+            assert_string_equal(fault.text, "");
+            assert_int_equal(jobs.planned, count);
+            assert_int_equal(jobs.taken, count);
+        }
+    }
+}
+
+static void the_first_failure_wins(void **state) {
+    (void)state;
+    for (size_t t = 0; t < UNIT_COUNT(thread_counts); t++) {
+        for (unsigned fails = 0; fails < JOBS; fails = 3 * fails + 1) {
+            struct jobs jobs = {.count = JOBS, .fails = fails};
+            struct k3huf_fault fault;
+            char text[40];
+            (void)snprintf(text, sizeof text, "job %u failed", fails);
+            assert_int_equal(run(&jobs, thread_counts[t], &fault), K3HUF_EXIT_MISMATCH);
+            assert_string_equal(fault.text, text);
+            assert_int_equal(jobs.taken, fails + 1);
+            assert_true(jobs.planned <= fails + 1 + k3huf_pipeline_slots(thread_counts[t]));
+        }
+    }
+}
+
+/* No more is held than there may be, and jobs larger than that come one at a time. */
+static void memory_is_bounded(void **state) {
+    (void)state;
+    static const uint64_t limits[] = {1, 10, 25, 1000};
+    for (size_t t = 0; t < UNIT_COUNT(thread_counts); t++) {
+        for (size_t l = 0; l < UNIT_COUNT(limits); l++) {
+            struct jobs jobs = {.count = JOBS, .fails = UINT32_MAX, .bytes = 10, .limit = limits[l]};
+            struct k3huf_fault fault;
+            assert_int_equal(run(&jobs, thread_counts[t], &fault), K3HUF_EXIT_OK);
+            assert_int_equal(jobs.taken, JOBS);
+            assert_true(jobs.waits == 0 || limits[l] < 10 * k3huf_pipeline_slots(thread_counts[t]));
+        }
+    }
+}
+
+static void processors_can_be_counted(void **state) {
+    (void)state;
+    assert_true(k3huf_pipeline_processors() >= 1);
+    assert_true(k3huf_pipeline_processors() <= K3HUF_THREADS_MAX);
+    assert_int_equal(k3huf_pipeline_slots(1), 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_job_once_and_in_order),
+        cmocka_unit_test(the_first_failure_wins),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(processors_can_be_counted),
+    };
+    return cmocka_run_group_tests_name("pipeline", tests, NULL, NULL);
+}
