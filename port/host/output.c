@@ -131,6 +131,41 @@ enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *d
     return K3HUF_EXIT_OK;
 }
 
+enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault) {
+    static const uint8_t zeros[4096];
+    if (output->stream) {
+        for (; size > 0;) {
+            const size_t now = size < sizeof zeros ? (size_t)size : sizeof zeros;
+            enum k3huf_exit code = k3huf_output_write(output, zeros, now, fault);
+            if (code != K3HUF_EXIT_OK) { return code; }
+            size -= now;
+        }
+        return K3HUF_EXIT_OK;
+    }
+    output->written += size;
+    /* Both: the file's size in case nothing follows, the position in case something does. */
+    if (output->written > INT64_MAX || ftruncate(output->fd, (off_t)output->written) != 0 ||
+        lseek(output->fd, (off_t)output->written, SEEK_SET) < 0) {
+        return k3huf_fault_errno(fault, output->name, "cannot be written");
+    }
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,
+                                   struct k3huf_fault *fault) {
+    while (size > 0) {
+        ssize_t n = pwrite(output->fd, data, size, (off_t)offset);
+        if (n >= 0) {
+            data += n;
+            size -= (size_t)n;
+            offset += (uint64_t)n;
+        } else if (errno != EINTR) {
+            return k3huf_fault_errno(fault, output->name, "cannot be written");
+        }
+    }
+    return K3HUF_EXIT_OK;
+}
+
 /* Give the temporary file its name. Without `force`, not over a file that came into being meanwhile. */
 static int give_name(const struct k3huf_output *output) {
     if (output->force) {

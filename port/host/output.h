@@ -25,6 +25,13 @@ enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name,
 enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *data, size_t size,
                                    struct k3huf_fault *fault);
 
+/* Append `size` zero bytes: where the output is a file, without writing them. */
+enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault);
+
+/* Write over `size` bytes at `offset` that were written before; not of a stream. */
+enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,
+                                   struct k3huf_fault *fault);
+
 /* The output is complete: bring it to the disk and give the file its name. Closes the output whatever happens; on a
  * fault the temporary file is gone. */
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault);

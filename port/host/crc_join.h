@@ -1,0 +1,13 @@
+/* crc_join.h - the CRC-32C of two spans from those of each, so that spans can be read side by side or not at all. */
+#ifndef K3HUF_HOST_CRC_JOIN_H
+#define K3HUF_HOST_CRC_JOIN_H
+
+#include <stdint.h>
+
+/* CRC-32C of a span with CRC `first`, followed by one of `bytes` bytes with CRC `second`. */
+uint32_t k3huf_crc32c_join(uint32_t first, uint32_t second, uint64_t bytes);
+
+/* CRC-32C of `bytes` zero bytes. */
+uint32_t k3huf_crc32c_zeros(uint64_t bytes);
+
+#endif
