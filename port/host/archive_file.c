@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crc_join.h"
 #include "decode_run.h"
 #include "dispatch.h"
 
@@ -91,7 +92,7 @@ static enum k3huf_exit hand_on(struct cut *cut, const uint8_t *data, uint64_t si
                                struct k3huf_fault *fault) {
     uint64_t begin = cut->entry->source_offset + offset;
     uint64_t end = begin + size;
-    if (cut->whole) { cut->crc = k3huf_isa()->crc32c(cut->crc, data, (size_t)size); }
+    if (cut->whole) { cut->crc = k3huf_crc32c_long(k3huf_isa(), cut->crc, data, (size_t)size); }
     if (begin < cut->from) {
         data += cut->from - begin < size ? cut->from - begin : size;
         begin = cut->from;

@@ -177,7 +177,7 @@ static void count(void *context, unsigned slot) {
     memset(&part->counts, 0, sizeof part->counts);
     if (read_part(job, part)) {
         job->isa->histogram_odd(part->counts.histogram, part->raw, part->raw_bytes);
-        part->counts.crc = job->isa->crc32c(0, part->raw, part->raw_bytes);
+        part->counts.crc = k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes);
         part->counts.zeros = all_zero(part->raw, part->raw_bytes);
     }
 }

@@ -6,6 +6,7 @@
 
 #include "archive.h"
 #include "crc_join.h"
+#include "dispatch.h"
 #include "rng.h"
 
 static void joined_crcs(void **state) {
@@ -18,6 +19,14 @@ static void joined_crcs(void **state) {
         const uint32_t first = k3huf_crc32c(0, bytes, cut);
         const uint32_t second = k3huf_crc32c(0, bytes + cut, sizeof bytes - cut);
         assert_int_equal(k3huf_crc32c_join(first, second, sizeof bytes - cut), whole);
+    }
+    static uint8_t many[300000];
+    k3huf_rng_fill(&rng, many, sizeof many);
+    for (size_t size = 0; size <= sizeof many; size += 1 + size / 5) {
+        for (unsigned i = 0; k3huf_isa_choice(i) != NULL; i++) {
+            assert_int_equal(k3huf_crc32c_long(k3huf_isa_choice(i), whole, many, size),
+                             k3huf_crc32c(whole, many, size));
+        }
     }
     memset(bytes, 0, sizeof bytes);
     for (size_t n = 0; n < sizeof bytes; n += 1 + n / 3) {
