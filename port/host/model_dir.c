@@ -2,7 +2,6 @@
 #include "model_dir.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +27,6 @@ char *k3huf_path(const char *directory, const char *name, const char *suffix, st
     }
     (void)snprintf(path, size, "%s/%s%s", directory, name, suffix == NULL ? "" : suffix);
     return path;
-}
-
-enum k3huf_exit k3huf_make_directory(const char *name, struct k3huf_fault *fault) {
-    if (mkdir(name, 0777) != 0 && !(errno == EEXIST && k3huf_is_directory(name))) {
-        return k3huf_fault_errno(fault, name, "cannot be made a directory");
-    }
-    return K3HUF_EXIT_OK;
 }
 
 /* A name that stays in its directory. */

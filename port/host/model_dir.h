@@ -40,7 +40,4 @@ bool k3huf_is_directory(const char *name);
 /* "DIRECTORY/NAME" and, unless it is NULL, `suffix`; malloc'ed. NULL: out of memory; the fault says so. */
 char *k3huf_path(const char *directory, const char *name, const char *suffix, struct k3huf_fault *fault);
 
-/* Make a directory unless it is there. */
-enum k3huf_exit k3huf_make_directory(const char *name, struct k3huf_fault *fault);
-
 #endif

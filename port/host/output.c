@@ -233,3 +233,15 @@ void k3huf_output_discard(struct k3huf_output *output) {
     }
     output->fd = -1;
 }
+
+enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fault) {
+    struct stat info;
+    if (mkdir(name, 0777) != 0 && !(errno == EEXIST && stat(name, &info) == 0 && S_ISDIR(info.st_mode))) {
+        return k3huf_fault_errno(fault, name, "cannot be made a directory");
+    }
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_remove(const char *name, struct k3huf_fault *fault) {
+    return unlink(name) == 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, name, "cannot be removed");
+}

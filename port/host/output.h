@@ -36,6 +36,12 @@ enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset,
  * fault the temporary file is gone. */
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault);
 
+/* Make a directory unless it is there. */
+enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fault);
+
+/* Remove a file: a source that is packed. */
+enum k3huf_exit k3huf_output_remove(const char *name, struct k3huf_fault *fault);
+
 /* Remove the temporary file and close. Does nothing after a commit. */
 void k3huf_output_discard(struct k3huf_output *output);
 

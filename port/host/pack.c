@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "archive_file.h"
 #include "archive_pack.h"
@@ -13,6 +12,7 @@
 #include "json_print.h"
 #include "model_dir.h"
 #include "options.h"
+#include "output.h"
 #include "pipeline.h"
 #include "safetensors.h"
 #include "trunk.h"
@@ -125,9 +125,7 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
     }
     k3huf_tensors_free(&tensors);
     k3huf_input_close(&input);
-    if (code == K3HUF_EXIT_OK && pack->rm && unlink(in_name) != 0) {
-        code = k3huf_fault_errno(fault, in_name, "cannot be removed");
-    }
+    if (code == K3HUF_EXIT_OK && pack->rm) { code = k3huf_output_remove(in_name, fault); }
     return code;
 }
 
@@ -241,7 +239,7 @@ static enum k3huf_exit pack_directory(const struct pack *pack, const char *direc
         k3huf_tensors_free(&tensors);
         free(source);
     }
-    if (code == K3HUF_EXIT_OK) { code = k3huf_make_directory(out_directory, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_directory(out_directory, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_manifest_write(out_directory, &model, fault); }
     for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
         if (pack->parts == 0 || i % pack->parts == pack->part - 1) {

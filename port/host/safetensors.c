@@ -53,6 +53,17 @@ static enum k3huf_exit add(struct k3huf_tensors *tensors, const struct k3huf_inp
                              fault);
 }
 
+/* The format has an object of strings there. */
+static enum k3huf_exit check_metadata(const struct k3huf_input *input, json_t *metadata, struct k3huf_fault *fault) {
+    bool good = json_is_object(metadata);
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(metadata, name, value) { good = good && json_is_string(value); }
+    return good ? K3HUF_EXIT_OK
+                : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, input->name, NULL,
+                                  "__metadata__ is not an object of strings");
+}
+
 enum k3huf_exit k3huf_safetensors_read(struct k3huf_input *input, struct k3huf_tensors *tensors,
                                        struct k3huf_fault *fault) {
     uint8_t front[LENGTH_BYTES];
@@ -82,7 +93,9 @@ enum k3huf_exit k3huf_safetensors_read(struct k3huf_input *input, struct k3huf_t
     json_t *value = NULL;
     json_object_keylen_foreach(root, name, name_bytes, value) {
         if (code != K3HUF_EXIT_OK) { break; }
-        if (strcmp(name, "__metadata__") != 0) {
+        if (strcmp(name, "__metadata__") == 0) {
+            code = check_metadata(input, value, fault);
+        } else {
             code = add(tensors, input, LENGTH_BYTES + length, name, name_bytes, value, fault);
         }
     }

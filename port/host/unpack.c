@@ -7,6 +7,7 @@
 #include "archive_file.h"
 #include "commands.h"
 #include "decode_run.h"
+#include "json_print.h"
 #include "model_dir.h"
 #include "options.h"
 #include "output.h"
@@ -16,6 +17,7 @@ struct unpack {
     unsigned threads;
     bool force;
     bool quiet;
+    bool json;
     bool progress;
     const char *tensor; /* NULL: none */
     bool range;
@@ -114,7 +116,13 @@ static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_n
                       : unpack_run(unpack, &input, &sink, &packed_bytes, fault);
     k3huf_progress_end(&sink.progress);
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&sink.output, fault); }
-    if (code == K3HUF_EXIT_OK && !unpack->quiet) {
+    if (code == K3HUF_EXIT_OK && unpack->json && !sink.output.stream) {
+        json_t *object = json_pack("{s:s, s:I, s:I}", "kind", is_archive ? "archive" : "run", "packed_bytes",
+                                   (json_int_t)packed_bytes, "bytes", (json_int_t)sink.output.written);
+        (void)json_object_set_new(object, "file", json_string(input.name));
+        (void)json_object_set_new(object, "output", json_string(sink.output.name));
+        code = k3huf_json_print(object, fault);
+    } else if (code == K3HUF_EXIT_OK && !unpack->quiet) {
         fprintf(sink.output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n",
                 input.name, packed_bytes, sink.output.written, sink.output.name);
     }
@@ -133,7 +141,7 @@ static enum k3huf_exit unpack_directory(const struct unpack *unpack, const char 
                                "is a directory: --tensor and --range need one of its archives");
     }
     enum k3huf_exit code = k3huf_manifest_read(directory, &model, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_make_directory(out_directory, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_directory(out_directory, fault); }
     for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
         char *archive = k3huf_path(directory, model.file[i].name, K3HUF_ARCHIVE_SUFFIX, fault);
         char *out = k3huf_path(out_directory, model.file[i].name, NULL, fault);
@@ -160,12 +168,13 @@ static enum k3huf_exit range_option(const char *text, struct unpack *unpack, str
     return code == K3HUF_EXIT_OK ? k3huf_option_number(colon + 1, "range", 0, INT64_MAX, &unpack->size, fault) : code;
 }
 
-enum { OPTION_TENSOR = 256, OPTION_RANGE, OPTION_NO_PROGRESS };
+enum { OPTION_TENSOR = 256, OPTION_RANGE, OPTION_JSON, OPTION_NO_PROGRESS };
 
 static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
     static const struct option options[] = {{"output", required_argument, NULL, 'o'},
                                             {"tensor", required_argument, NULL, OPTION_TENSOR},
                                             {"range", required_argument, NULL, OPTION_RANGE},
+                                            {"json", no_argument, NULL, OPTION_JSON},
                                             {"no-progress", no_argument, NULL, OPTION_NO_PROGRESS},
                                             {"quiet", no_argument, NULL, 'q'},
                                             {"threads", required_argument, NULL, 'T'},
@@ -181,6 +190,7 @@ static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3hu
         case 'o': out_name = optarg; break;
         case OPTION_TENSOR: unpack.tensor = optarg; break;
         case OPTION_RANGE: code = range_option(optarg, &unpack, fault); break;
+        case OPTION_JSON: unpack.json = true; break;
         case OPTION_NO_PROGRESS: unpack.progress = false; break;
         case 'q': unpack.quiet = true; break;
         case 'T': code = k3huf_option_threads(optarg, &unpack.threads, fault); break;
@@ -217,6 +227,7 @@ const struct k3huf_command k3huf_command_unpack = {
     "                            the blocks that hold them; of an entry stored as it is, a part is not checked\n"
     "  -T, --threads N           use N threads (default: every processor)\n"
     "  -f, --force               replace OUT where it exists\n"
+    "      --json                print the summary as one JSON object, a directory's one a file\n"
     "  -q, --quiet               print no summary and no progress\n"
     "      --no-progress         no progress on a terminal\n"
     "  -h, --help                print this\n",

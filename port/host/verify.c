@@ -43,7 +43,7 @@ static enum k3huf_exit verify_run(const struct verify *verify, struct k3huf_inpu
     enum k3huf_exit code = k3huf_decode_run(run, verify->threads, take, &watched, &facts, fault);
     if (code == K3HUF_EXIT_OK) { code = k3huf_compare_end(&watched.compare, fault); }
     k3huf_progress_end(progress);
-    if (code != K3HUF_EXIT_OK || verify->quiet) { return code; }
+    if (code != K3HUF_EXIT_OK) { return code; }
     if (verify->json) {
         json_t *object = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "kind", "run", "compared", original != NULL,
                                    "run_bytes", (json_int_t)facts.run_bytes, "raw_bytes",
@@ -52,6 +52,7 @@ static enum k3huf_exit verify_run(const struct verify *verify, struct k3huf_inpu
         (void)json_object_set_new(object, "file", json_string(run->name));
         return k3huf_json_print(object, fault);
     }
+    if (verify->quiet) { return code; }
     printf("%s: %" PRIu64 " bytes decode to %" PRIu64 "%s%s; block index in %" PRIu32 " of %" PRIu32
            " stripes, %" PRIu64 " block CRCs right\n",
            run->name, facts.run_bytes, watched.compare.bytes, original == NULL ? "" : ", the same as ",

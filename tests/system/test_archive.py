@@ -238,6 +238,8 @@ class ArchiveParts(ArchiveTest):
         facts = json.loads(self.good("verify", "--json", "m.k3a", "m.safetensors"))
         self.assertEqual((facts["kind"], facts["compared"], facts["tensors"]), ("archive", True, 6))
         self.assertEqual(self.good("verify", "-q", "m.k3a"), b"")
+        facts = json.loads(self.good("unpack", "--json", "m.k3a", "back"))
+        self.assertEqual((facts["kind"], facts["bytes"], facts["output"]), ("archive", len(self.content), "back"))
 
     def test_streams(self):
         self.refuses(USAGE, "cannot go to a stream", "pack", "m.safetensors", "-")
@@ -286,6 +288,8 @@ class ArchiveRefusals(ArchiveTest):
             self.refused(st.raw_file(text, b""), r"safetensors header, offset \d+: ")
         self.refused(st.raw_file(b"[1,2]", b""), "not a JSON object")
         self.refused(st.raw_file(b"[" * 5000, b""), "safetensors header")
+        for metadata in (b"7", b"[]", b'{"a": 1}', b'{"a": {}}'):
+            self.refused(st.raw_file(b'{"__metadata__":' + metadata + b"}", b""), "__metadata__ is not an object of strings")
         entry = json.dumps(st.tensor("U8", [1], 0, 1)).encode()
         self.refused(st.raw_file(b'{"a":' + entry + b',"a":' + entry + b"}", b"x"), "duplicate")
 
