@@ -15,6 +15,7 @@ struct k3huf_output {
     bool stream;      /* standard output, or an existing device or FIFO: written to directly, cannot be read back */
     bool force;
     uint64_t written; /* bytes so far */
+    uint64_t begun;   /* those of them that the system was told to write */
 };
 
 /* Open an output; "-" is standard output. Where `name` exists and is not a device or FIFO, K3HUF_EXIT_IO without
