@@ -360,9 +360,10 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
         struct k3huf_block block;
         next_block(run, &block);
         const uint64_t more = memory_for(&block);
-        if (group->blocks > 0 && (group->indexed != (run->index.nblocks > 0) || *bytes + more > share)) { break; }
-        if (held > 0 && held + *bytes + more > HELD_BYTES) {
-            if (group->blocks == 0) { return K3HUF_PLAN_WAIT; }
+        if (group->blocks == 0) {
+            const uint64_t most = more > share ? more : share; /* of this group, in the end */
+            if (held > 0 && held + most > HELD_BYTES) { return K3HUF_PLAN_WAIT; }
+        } else if (group->indexed != (run->index.nblocks > 0) || *bytes + more > share) {
             break;
         }
         add_block(run, group, &block);

@@ -5,8 +5,8 @@
  *
  * Memory in flight is bounded: with an index 2 x threads groups (with one thread a single one) of 1/2 MiB of raw bytes,
  * or of a block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
- * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds one
- * stripe as coded.
+ * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds
+ * one stripe as coded.
  *
  * The first damage in the order of the run is what is reported, the same for any number of threads and any kind of
  * input: all bytes before the block (or, without an index, the stripe) that it is in are handed on, and none after.

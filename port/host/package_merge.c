@@ -19,15 +19,11 @@ struct leaf {
 static int by_weight(const void *a, const void *b) {
     const struct leaf *x = a;
     const struct leaf *y = b;
-    if (x->weight != y->weight) {
-        return x->weight < y->weight ? -1 : 1;
-    }
+    if (x->weight != y->weight) { return x->weight < y->weight ? -1 : 1; }
     return (int)x->symbol - (int)y->symbol;
 }
 
-static uint64_t add(uint64_t a, uint64_t b) {
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
+static uint64_t add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 enum k3huf_status k3huf_code_lengths(const uint64_t histogram[K3HUF_SYMBOLS], unsigned limit,
                                      uint8_t codelen[K3HUF_SYMBOLS]) {
@@ -35,17 +31,11 @@ enum k3huf_status k3huf_code_lengths(const uint64_t histogram[K3HUF_SYMBOLS], un
     size_t n = 0;
     memset(codelen, 0, K3HUF_SYMBOLS);
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
-        if (histogram[symbol] != 0) {
-            leaf[n++] = (struct leaf){histogram[symbol], (uint8_t)symbol};
-        }
+        if (histogram[symbol] != 0) { leaf[n++] = (struct leaf){histogram[symbol], (uint8_t)symbol}; }
     }
-    if (limit < 1 || limit > K3HUF_CODE_LENGTH_MAX || n > (size_t)1 << limit) {
-        return K3HUF_E_ARGUMENT;
-    }
+    if (limit < 1 || limit > K3HUF_CODE_LENGTH_MAX || n > (size_t)1 << limit) { return K3HUF_E_ARGUMENT; }
     if (n <= 1) {
-        if (n == 1) {
-            codelen[leaf[0].symbol] = 1;
-        }
+        if (n == 1) { codelen[leaf[0].symbol] = 1; }
         return K3HUF_OK;
     }
     qsort(leaf, n, sizeof leaf[0], by_weight);
