@@ -16,8 +16,10 @@
 #define ENTRY_TABLE_OR_PAGE 2u /* a table above the last level, a page at the last level; a block without it */
 #define ENTRY_ADDRESS UINT64_C(0x0000fffffffff000)
 
-/* Lower and upper attributes. Index into MAIR_EL1 as start.S sets it: 0 normal write-back, 1 device-nGnRE. */
+/* Lower and upper attributes. Index into MAIR_EL1 as start.S sets it: 0 normal write-back, 1 device-nGnRE, 2 normal
+ * non-cacheable. */
 #define ATTRIBUTE_DEVICE (UINT64_C(1) << 2)
+#define ATTRIBUTE_UNCACHED (UINT64_C(2) << 2)
 #define ATTRIBUTE_READ_ONLY (UINT64_C(2) << 6)
 #define ATTRIBUTE_INNER_SHAREABLE (UINT64_C(3) << 8)
 #define ATTRIBUTE_ACCESSED (UINT64_C(1) << 10)
@@ -41,13 +43,14 @@ static uint64_t attributes(enum virt_memory kind) {
     if (kind == VIRT_DEVICE) {
         bits |= ATTRIBUTE_DEVICE;
     }
+    if (kind == VIRT_UNCACHED) {
+        bits |= ATTRIBUTE_UNCACHED;
+    }
     return bits;
 }
 
 /* The tables are ordinary memory to C, but something else reads them: the core's table walker. */
-static void store(volatile uint64_t *entry, uint64_t value) {
-    *entry = value;
-}
+static void store(volatile uint64_t *entry, uint64_t value) { *entry = value; }
 
 static uint64_t *new_table(void) {
     if (tables.used == VIRT_TABLES) {

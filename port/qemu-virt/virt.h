@@ -6,15 +6,27 @@
 #ifndef VIRT_H
 #define VIRT_H
 
-/* Devices below RAM: interrupt controller, UART, PCIe windows. The flash under them is left out, so that a NULL
- * pointer faults. */
+/* Devices of the board: interrupt controller, UART. The flash under them is left out, so that a NULL pointer faults. */
 #define VIRT_DEVICES_BASE 0x08000000
-#define VIRT_DEVICES_END 0x40000000
+#define VIRT_DEVICES_END 0x10000000
+
+/* PCIe: the window for memory BARs below 4 GiB, and configuration space (ECAM, 1 MiB a bus). The machine has its ECAM
+ * here unless it is started with highmem=off, which nothing of this port does: a window to the host in 32-bit addresses
+ * and the large ECAM need no choice between the two. pci.c maps what it finds. */
+#define VIRT_PCI_MEMORY_BASE 0x10000000
+#define VIRT_PCI_MEMORY_END 0x3eff0000
+#define VIRT_PCI_ECAM_BASE 0x4010000000
 
 /* What one tree of translation tables covers: 512 GiB, in which PCIe's ECAM (at 256 GiB) lies too. */
 #define VIRT_ADDRESS_BITS 39
 #define VIRT_PAGE 4096
-#define VIRT_TABLES 12 /* pages for translation tables, the root included */
+#define VIRT_TABLES 16 /* pages for translation tables, the root included */
+
+/* Offsets in struct k3huf_virt_start. */
+#define VIRT_START_TABLES 0
+#define VIRT_START_FAULT_STACK 8
+#define VIRT_START_STACK 16
+#define VIRT_START_CORE 24
 
 /* Exit codes of an image beside main's own. */
 #define VIRT_EXIT_FAULT 100  /* an exception, reported by k3huf_virt_fault() */
@@ -33,6 +45,8 @@ enum virt_memory {
     VIRT_TEXT,   /* normal write-back memory, read only, executable */
     VIRT_RODATA, /* normal write-back memory, read only */
     VIRT_DATA,   /* normal write-back memory, read and write */
+    VIRT_UNCACHED, /* normal non-cacheable memory, read and write: any access size and alignment, stores may be gathered;
+                      what a device and this core look at in turn */
     VIRT_DEVICE  /* device-nGnRE, read and write */
 };
 
@@ -46,8 +60,9 @@ const uint64_t *k3huf_virt_map_all(void);
 
 /* ------------------------------------------------------------------------------------------- life and end ---- */
 
-/* C's first function: called by start.S with MMU, caches and stack in place and BSS cleared; calls main. */
-_Noreturn void k3huf_virt_main(void);
+/* C's first function: called by start.S with MMU, caches and stack in place and BSS cleared; calls main. `level` is the
+ * exception level that the machine started the image at. */
+_Noreturn void k3huf_virt_main(uint64_t level);
 
 /* End the image: what the console holds back goes out, then QEMU exits with `code` (0 ... 255). */
 _Noreturn void k3huf_virt_exit(int code);
