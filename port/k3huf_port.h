@@ -69,11 +69,11 @@ struct k3huf_port {
     /* ---- storage; core 0 only ---- */
 
     /* Start reading `blocks` (at least 1, at most max_transfer_bytes / lba_bytes) logical blocks from `lba` on into
-     * `buffer`, which is aligned to buffer_align. `tag` is below queue_depth and not in use by another outstanding read,
-     * so that it may serve as the device's own command number. The engine leaves the buffer alone until the read is
-     * reported by storage_poll() or storage_reset() was called. OK: it is under way. BUSY: the queue is full, nothing
-     * was started. Anything else: it cannot be started; storage_poll() will not report it. Must not wait for the
-     * device. */
+     * `buffer`, which is aligned to buffer_align. `tag` is below queue_depth and not in use by another outstanding
+     * read, so that it may serve as the device's own command number. The engine leaves the buffer alone until the read
+     * is reported by storage_poll() or storage_reset() was called. OK: it is under way. BUSY: the queue is full,
+     * nothing was started. Anything else: it cannot be started; storage_poll() will not report it. Must not wait for
+     * the device. */
     enum k3huf_port_status (*storage_submit)(void *context, uint64_t lba, uint32_t blocks, void *buffer, uint32_t tag);
 
     /* Fetch up to `max` finished reads, in any order, each once; the number is returned. With a read reported OK all
@@ -105,7 +105,8 @@ struct k3huf_port {
     /* Copy into the window; any core, never two cores to the same bytes at a time. An aligned write of 4 bytes is one
      * access. It may still be under way when the call returns (a DMA engine): the engine keeps `from` unchanged until
      * window_flush() on the same core, and has called cache_clean() on it. BUSY: nothing was started. */
-    enum k3huf_port_status (*window_write)(void *context, uint32_t core, uint64_t offset, const void *from, size_t size);
+    enum k3huf_port_status (*window_write)(void *context, uint32_t core, uint64_t offset, const void *from,
+                                           size_t size);
 
     /* Wait until all window writes of this core are where the host sees them, before any write this core, or a core
      * it hands over to afterwards, makes. May wait for the DMA engine, with a time-out of its own. */
