@@ -111,7 +111,8 @@ k3huf_virt_core_entry:
     mov x29, #0
     msr daifclr, #4
     ldr x0, [x19, #VIRT_START_CORE]
-    bl k3huf_virt_core_main
+    ldr x1, [x19, #VIRT_START_ENTRY]
+    blr x1
     b park
 
 /* Return at EL1, with MMU and caches off, FP and SIMD on and the vectors in place. Changes x0, x1. */

@@ -27,6 +27,7 @@
 #define VIRT_START_FAULT_STACK 8
 #define VIRT_START_STACK 16
 #define VIRT_START_CORE 24
+#define VIRT_START_ENTRY 32
 
 /* Exit codes of an image beside main's own. */
 #define VIRT_EXIT_FAULT 100  /* an exception, reported by k3huf_virt_fault() */
@@ -42,12 +43,11 @@
 /* ------------------------------------------------------------------------------------------------ memory ---- */
 
 enum virt_memory {
-    VIRT_TEXT,   /* normal write-back memory, read only, executable */
-    VIRT_RODATA, /* normal write-back memory, read only */
-    VIRT_DATA,   /* normal write-back memory, read and write */
-    VIRT_UNCACHED, /* normal non-cacheable memory, read and write: any access size and alignment, stores may be gathered;
-                      what a device and this core look at in turn */
-    VIRT_DEVICE  /* device-nGnRE, read and write */
+    VIRT_TEXT,     /* normal write-back memory, read only, executable */
+    VIRT_RODATA,   /* normal write-back memory, read only */
+    VIRT_DATA,     /* normal write-back memory, read and write */
+    VIRT_UNCACHED, /* normal non-cacheable memory, read and write: any size and alignment of access, stores gathered */
+    VIRT_DEVICE    /* device-nGnRE, read and write */
 };
 
 /* Map `size` bytes at `base` to themselves. Both are multiples of VIRT_PAGE, and nothing of the range was mapped
@@ -58,11 +58,35 @@ bool k3huf_virt_map(uintptr_t base, uintptr_t size, enum virt_memory kind);
 /* Start-up's step before the MMU is on: the tables for the whole memory map. Returns their root, NULL as above. */
 const uint64_t *k3huf_virt_map_all(void);
 
+/* Cache maintenance for memory that a device reads or writes past the caches, by address to the point of coherency,
+ * with the barriers that order it against what the device is told afterwards and what it wrote before.
+ *
+ * Clean: what was stored is in memory. Drop: cached copies are gone, and stores that were not cleaned are lost, those of
+ * neighbours on the same line too. Both: gone, and nothing lost. */
+void k3huf_virt_clean(const void *base, size_t size);
+void k3huf_virt_drop(void *base, size_t size);
+void k3huf_virt_clean_and_drop(void *base, size_t size);
+
+/* ------------------------------------------------------------------------------------------- further cores ---- */
+
+/* What start.S hands to a further core; the offsets are VIRT_START_... above. */
+struct k3huf_virt_start {
+    uint64_t tables; /* root of the translation tables */
+    uint64_t fault_stack_top;
+    uint64_t stack_top;
+    uint64_t core;                /* argument of entry */
+    void (*entry)(uint64_t core); /* C's first function on that core; it does not return */
+};
+
+/* Address of the first instruction of a further core, in start.S; its argument is a struct k3huf_virt_start. */
+void k3huf_virt_core_entry(void);
+
 /* ------------------------------------------------------------------------------------------- life and end ---- */
 
 /* C's first function: called by start.S with MMU, caches and stack in place and BSS cleared; calls main. `level` is the
  * exception level that the machine started the image at. */
 _Noreturn void k3huf_virt_main(uint64_t level);
+uint64_t k3huf_virt_start_level(void);
 
 /* End the image: what the console holds back goes out, then QEMU exits with `code` (0 ... 255). */
 _Noreturn void k3huf_virt_exit(int code);
