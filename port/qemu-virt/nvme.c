@@ -379,15 +379,17 @@ enum k3huf_port_status k3huf_nvme_stop(void) {
 
 /* -------------------------------------------------------------------------------------------------- reads ---- */
 
-/* PRP entries (4.3): the first page, then nothing, the second page, or the address of a list of all further pages. */
+/* PRP entries (4.3): the first may point into its page; then nothing, the second page, or the address of a list of all
+ * further pages. */
 static void describe(uint64_t buffer, uint32_t bytes, volatile uint64_t *list, struct command *command) {
-    uint32_t pages = (bytes + NVME_PAGE - 1u) / NVME_PAGE;
+    uint64_t first = buffer - buffer % NVME_PAGE;
+    uint32_t pages = (uint32_t)((buffer + bytes - first + NVME_PAGE - 1u) / NVME_PAGE);
     command->prp1 = buffer;
     if (pages == 2) {
-        command->prp2 = buffer + NVME_PAGE;
+        command->prp2 = first + NVME_PAGE;
     } else if (pages > 2) {
         for (uint32_t i = 1; i < pages; ++i) {
-            list[i - 1u] = buffer + (uint64_t)i * NVME_PAGE;
+            list[i - 1u] = first + (uint64_t)i * NVME_PAGE;
         }
         command->prp2 = (uintptr_t)list;
     }
@@ -397,7 +399,7 @@ enum k3huf_port_status k3huf_nvme_read(uint64_t lba, uint32_t blocks, void *buff
     if (io.entries == 0) {
         return K3HUF_PORT_E_ABSENT;
     }
-    if (blocks == 0 || blocks > drive.max_transfer_bytes / drive.lba_bytes || (uintptr_t)buffer % NVME_PAGE != 0 ||
+    if (blocks == 0 || blocks > drive.max_transfer_bytes / drive.lba_bytes || (uintptr_t)buffer % NVME_BUFFER_ALIGN != 0 ||
         tag >= drive.queue_depth || busy[tag] || lba >= drive.lba_count || blocks > drive.lba_count - lba) {
         return K3HUF_PORT_E_ARGUMENT;
     }

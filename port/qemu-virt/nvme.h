@@ -11,8 +11,9 @@
 
 #define NVME_CLASS 0x010802u /* PCI class code: mass storage, NVM, NVMe I/O controller */
 
-/* Alignment of a read's buffer: the memory page that the controller is set to. */
+/* The memory page that the controller is set to, and the alignment of a read's buffer (4.3). */
 #define NVME_PAGE 4096u
+#define NVME_BUFFER_ALIGN 4u
 
 /* Limits of the memory below; the controller may have lower ones. */
 #define NVME_DEPTH_MAX 63u

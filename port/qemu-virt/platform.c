@@ -142,7 +142,7 @@ static bool start_window(struct k3huf_port_limits *limits) {
 static void start_drive(struct k3huf_port_limits *limits) {
     limits->lba_bytes = 512;
     limits->max_transfer_bytes = NVME_PAGE;
-    limits->buffer_align = NVME_PAGE;
+    limits->buffer_align = NVME_BUFFER_ALIGN;
     limits->queue_depth = 1;
     drive = k3huf_pci_by_class(NVME_CLASS);
     if (drive == NULL) {

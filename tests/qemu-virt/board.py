@@ -66,6 +66,8 @@ class Run:
 
 
 class Case(unittest.TestCase):
+    machine = None
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="k3huf-")
         self.addCleanup(folder.cleanup)
@@ -94,10 +96,13 @@ class Case(unittest.TestCase):
         return done.stdout.decode()
 
     def board(self, **options):
-        board = Board(self.folder, **options)
-        self.addCleanup(board.kill)
-        board.wait_ready()
-        return board
+        """A machine that is ready; the one before, if any, is gone."""
+        if self.machine is not None:
+            self.machine.kill()
+        self.machine = Board(self.folder, **options)
+        self.addCleanup(self.machine.kill)
+        self.machine.wait_ready()
+        return self.machine
 
 
 class Board:
@@ -152,7 +157,7 @@ class Board:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        self.memory.close()
+        self.memory.close()  # again is allowed
 
 
 class Job:

@@ -108,6 +108,17 @@ static void test_drive(const char *name) {
     read_one(file, 5, 8192u / lba_bytes() + 1u, 3);
     read_one(file, 7, most, port.limits.queue_depth - 1u);
     read_one(file, count - 1u, 1, 4);
+    /* A buffer that begins inside a page: in each of the three ways as well. */
+    for (uint32_t bytes = lba_bytes(); bytes <= BUFFER_BYTES / 2u; bytes *= 2u) {
+        for (uint32_t skip = 4; skip < 8192u; skip += 1020u) {
+            memset(buffers[5], 0x5a, BUFFER_BYTES);
+            port.cache_invalidate(port.context, buffers[5], BUFFER_BYTES);
+            CHECK(port.storage_submit(port.context, 9, bytes / lba_bytes(), buffers[5] + skip, 5) == K3HUF_PORT_OK);
+            CHECK(finish().status == K3HUF_PORT_OK);
+            compare(file, 9, bytes / lba_bytes(), buffers[5] + skip);
+            CHECK(buffers[5][skip - 1u] == 0x5a && buffers[5][skip + bytes] == 0x5a);
+        }
+    }
     /* Around both queues more than once, so that the phase tag changes. */
     for (uint32_t i = 0; i < 300u; ++i) {
         read_one(file, i % count, 1u + i % 3u, i % port.limits.queue_depth);
@@ -122,7 +133,7 @@ static void test_drive(const char *name) {
     CHECK(submit(count - 1u, 2, 0) == K3HUF_PORT_E_ARGUMENT);
     CHECK(submit(UINT64_MAX, 1, 0) == K3HUF_PORT_E_ARGUMENT);
     CHECK(port.storage_submit(port.context, 0, 1, buffers[0], port.limits.queue_depth) == K3HUF_PORT_E_ARGUMENT);
-    CHECK(port.storage_submit(port.context, 0, 1, buffers[0] + 4, 0) == K3HUF_PORT_E_ARGUMENT);
+    CHECK(port.storage_submit(port.context, 0, 1, buffers[0] + 2, 0) == K3HUF_PORT_E_ARGUMENT);
     read_one(file, 0, most, 0);
     CHECK(k3huf_platform_stop() == K3HUF_PORT_OK);
     CHECK(submit(0, 1, 0) == K3HUF_PORT_E_ABSENT);
