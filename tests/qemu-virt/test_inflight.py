@@ -306,9 +306,14 @@ class BadSectors(InFlight):
         super().setUp()
         self.raw = generate(300001, 11)
         self.run_ = self.pack("run", self.raw, "--index", "--stripe-size=200001")
-        self.at = self.add(self.run_.content)
-        self.sound = self.add(self.run_.content)
+        # The second stripe begins with a logical block of its own, and no block is shared by two runs: then each sector
+        # has one part to answer for.
         stripe = self.run_.stripes[1]
+        self.image += bytes(-(len(self.image) + stripe["header"]) % 4096)
+        self.at = self.add(self.run_.content)
+        self.image += bytes(8192)
+        self.sound = self.add(self.run_.content)
+        self.image += bytes(8192)
         self.parts = {  # part: byte of the run, stripe, block
             "run header": (100, NOWHERE, NOWHERE),
             "stripe header": (stripe["header"] + 8, 1, NOWHERE),
