@@ -81,6 +81,11 @@ static void print_summary(void) {
     }
 }
 
+/* The ring's share of the engine's memory, as an absolute symbol of the image for port/qemu-virt/size-table. */
+static void state_ring_bytes(void) {
+    __asm__ volatile(".globl k3huf_ring_bytes\n\t.set k3huf_ring_bytes, %c0" : : "i"(K3HUF_INFLIGHT_RING_BYTES));
+}
+
 static bool parse_cores(const char *text, uint32_t *cores) {
     *cores = 0;
     while (*text >= '0' && *text <= '9' && *cores <= VIRT_CORES) {
@@ -92,6 +97,7 @@ static bool parse_cores(const char *text, uint32_t *cores) {
 int main(int argc, char **argv) {
     const struct k3huf_inflight_config config = K3HUF_INFLIGHT_DEFAULTS;
     uint32_t cores = VIRT_CORES;
+    state_ring_bytes();
     if (argc > 2 || (argc == 2 && !parse_cores(argv[1], &cores))) {
         printf("usage: k3huf_firmware [CORES]\n");
         return EXIT_USAGE;

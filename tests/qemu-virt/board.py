@@ -206,8 +206,13 @@ class Host:
         return self.board.word(at + 124) == 1 - self.taken // self.completions % 2
 
     def complete(self, seconds=60):
-        """The next completion."""
+        """Wait for the next completion."""
         self.board.wait("completion", self.ready, seconds)
+        return self.take()
+
+    def take(self):
+        """The next completion, which must be there."""
+        assert self.ready(), f"no completion {self.taken} in the ring"
         at = self.cq + 128 * (self.taken % self.completions)
         job = Job(self.board.memory[at:at + 128])
         self.taken += 1

@@ -154,6 +154,26 @@ class Sessions(InFlight):
         blocks = [tuple(map(int, found)) for found in re.findall(r"trace: stripe 0 blocks (\d+)-(\d+) core", log)]
         self.assertEqual(sorted(blocks), [(first, min(first + 3, 12)) for first in range(0, 13, 4)], log)
 
+    def test_cancel(self):
+        raw = generate(4 << 20, 14)
+        run = self.pack("run", raw, "--index").content
+        at = self.add(run)
+        board, host = self.start(window=64 << 20)
+        for ident in range(6):
+            self.post(host, at, run, raw, ident=ident)
+        for ident in 5, 4, 99:
+            host.submit(ident=100 + ident, kind=CANCEL, lba=ident, offset=0, run_bytes=0, destination=0,
+                        destination_bytes=0)
+        jobs = {}
+        for _ in range(9):
+            job = host.complete()
+            jobs[job.id] = job.status
+        self.assertEqual(jobs, {0: "OK", 1: "OK", 2: "OK", 3: "OK", 4: "CANCELLED", 5: "CANCELLED", 104: "OK",
+                                105: "OK", 199: "NOT_FOUND"})
+        del self.destinations[4:]
+        self.check_window(board, host)
+        self.shut_down(board, host)
+
     def test_shutdown_cancels(self):
         raw = generate(4 << 20, 6)
         run = self.pack("run", raw, "--index").content
@@ -161,18 +181,13 @@ class Sessions(InFlight):
         board, host = self.start(window=64 << 20, cores=1)
         for _ in range(8):
             self.post(host, at, run, raw)
+        board.wait("jobs taken", lambda: board.word(64 + 20) == 8)
         host.shut_down()
         self.assertEqual(board.end(), 0, board.log())
-        statuses = [host_job(board, host, number) for number in range(8)]
+        statuses = [host.take().status for _ in range(8)]
         # Those that wait end at once, the one that runs soon after.
         self.assertIn("CANCELLED", statuses)
         self.assertLessEqual(set(statuses), {"OK", "CANCELLED"})
-
-
-def host_job(board, host, number):
-    """Status of a completion that is in the ring of a machine that has ended."""
-    status, = struct.unpack_from("<I", board.memory, host.cq + 128 * number + 8)
-    return {0: "OK", STATUS["CANCELLED"]: "CANCELLED"}.get(status, hex(status))
 
 
 class Large(InFlight):
