@@ -33,7 +33,7 @@ static uint64_t raw_plane(const struct k3huf_stage *s) { return coded_plane(s) +
 static uint64_t filler(const struct k3huf_stage *s) { return raw_plane(s) + k3huf_even_bytes(s->header.raw_bytes); }
 
 /* Start reading `size` (at least 1) bytes of the run from `offset` on. */
-static void start_span(struct k3huf_inflight *e, struct k3huf_span *span, uint8_t *buffer, uint64_t offset,
+static void start_span(struct k3huf_inflight *e, struct k3huf_read_span *span, uint8_t *buffer, uint64_t offset,
                        uint32_t size) {
     const uint32_t lba_bytes = e->port->limits.lba_bytes;
     const uint64_t begin = e->base + offset;
@@ -54,7 +54,7 @@ static struct k3huf_failure failure_at(const struct k3huf_inflight *e, uint32_t 
 }
 
 /* The failure of a span; its block, if any, is for the caller to find. */
-static struct k3huf_failure span_failure(const struct k3huf_inflight *e, const struct k3huf_span *span,
+static struct k3huf_failure span_failure(const struct k3huf_inflight *e, const struct k3huf_read_span *span,
                                          uint32_t stripe) {
     struct k3huf_failure failure = failure_at(e, K3HUF_JOB_E_DRIVE, stripe, K3HUF_NO_BLOCK, span->offset);
     const uint64_t bad = span->bad_lba * e->port->limits.lba_bytes;
@@ -459,7 +459,7 @@ static void begin_plain(struct k3huf_inflight *e, const struct k3huf_stage *s) {
     }
 }
 
-static struct k3huf_span *plain_span(struct k3huf_inflight *e, bool coded, uint32_t chunk) {
+static struct k3huf_read_span *plain_span(struct k3huf_inflight *e, bool coded, uint32_t chunk) {
     struct k3huf_group *const g = &e->group[chunk % K3HUF_INFLIGHT_SLOTS];
     return coded ? &g->coded : &g->raw;
 }
@@ -479,12 +479,12 @@ static void read_plain(struct k3huf_inflight *e, struct k3huf_plain_plane *plane
 }
 
 /* The chunk a plane is at, or NULL where it is used up or not there yet (*wait). */
-static struct k3huf_span *plain_chunk(struct k3huf_inflight *e, const struct k3huf_plain_plane *plane, bool coded,
-                                      const struct k3huf_stage *s, bool *wait) {
+static struct k3huf_read_span *plain_chunk(struct k3huf_inflight *e, const struct k3huf_plain_plane *plane, bool coded,
+                                           const struct k3huf_stage *s, bool *wait) {
     if (plane->head == plane->tail) {
         return NULL;
     }
-    struct k3huf_span *const span = plain_span(e, coded, plane->head);
+    struct k3huf_read_span *const span = plain_span(e, coded, plane->head);
     if (!k3huf_span_done(span)) {
         *wait = true;
         return NULL;
@@ -497,7 +497,7 @@ static struct k3huf_span *plain_chunk(struct k3huf_inflight *e, const struct k3h
     return span;
 }
 
-static void use_plain(struct k3huf_span *span, struct k3huf_plain_plane *plane, size_t left) {
+static void use_plain(struct k3huf_read_span *span, struct k3huf_plain_plane *plane, size_t left) {
     if (span != NULL) {
         span->skip += span->size - (uint32_t)left;
         span->size = (uint32_t)left;
@@ -517,8 +517,8 @@ static bool step_plain(struct k3huf_inflight *e, struct k3huf_stage *s) {
     }
     read_plain(e, &p->coded, true);
     read_plain(e, &p->raw, false);
-    struct k3huf_span *const coded = plain_chunk(e, &p->coded, true, s, &wait);
-    struct k3huf_span *const raw = plain_chunk(e, &p->raw, false, s, &wait);
+    struct k3huf_read_span *const coded = plain_chunk(e, &p->coded, true, s, &wait);
+    struct k3huf_read_span *const raw = plain_chunk(e, &p->raw, false, s, &wait);
     if (wait) {
         return e->ending;
     }

@@ -17,9 +17,10 @@
 #ifndef K3HUF_INFLIGHT_CORES
 #define K3HUF_INFLIGHT_CORES 4u
 #endif
-/* Block groups between the start of their reads and host memory: the ring. */
+/* Block groups between the start of their reads and host memory: the ring. Four for each core: one being decoded, one
+ * that waits for core 0 while that decodes itself, two being read. */
 #ifndef K3HUF_INFLIGHT_SLOTS
-#define K3HUF_INFLIGHT_SLOTS 8u
+#define K3HUF_INFLIGHT_SLOTS 16u
 #endif
 /* Raw bytes of a block group. Larger blocks are refused. A power of two from 8 KiB to 2 MiB. */
 #ifndef K3HUF_INFLIGHT_GROUP_BYTES
@@ -83,7 +84,7 @@ struct k3huf_group {
     atomic_uint state;
     uint32_t stage;
     uint32_t first_block, blocks;
-    struct k3huf_span coded, raw;
+    struct k3huf_read_span coded, raw;
     bool steady;    /* more groups were left to read when its reads were started */
     uint32_t ahead; /* groups being read when decoding began */
     uint32_t status, bad_block, bad_bit;
@@ -109,7 +110,7 @@ struct k3huf_stage {
     uint32_t number;
     uint64_t offset;     /* of its header, in the run */
     uint64_t raw_before; /* raw bytes of the stripes before it */
-    struct k3huf_span span;
+    struct k3huf_read_span span;
     struct k3huf_stripe_header header;
     struct k3huf_index index;
     uint32_t next_block; /* the first whose reads are not started */

@@ -52,7 +52,10 @@ static void tell_device(const struct k3huf_jobs *jobs) {
     k3huf_put32(bytes + K3HUF_DEVICE_LBA_BYTES, limits->lba_bytes);
     k3huf_put32(bytes + K3HUF_DEVICE_GROUP, jobs->group_bytes);
     k3huf_put32(bytes + K3HUF_DEVICE_JOBS, K3HUF_INFLIGHT_JOBS - 1u);
-    (void)window_put(jobs, K3HUF_DEVICE_AT, bytes, sizeof bytes);
+    /* Word by word, for a host may be looking, and the magic last. */
+    for (uint32_t at = 0; at < sizeof bytes; at += 4) {
+        (void)window_put(jobs, K3HUF_DEVICE_AT + at, bytes + at, 4);
+    }
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_MAGIC, K3HUF_CONTROL_MAGIC);
 }
 

@@ -25,7 +25,7 @@ bool k3huf_reads_ready(struct k3huf_reads *reads) {
     return !reads->broken;
 }
 
-void k3huf_reads_start(struct k3huf_reads *reads, struct k3huf_span *span) {
+void k3huf_reads_start(struct k3huf_reads *reads, struct k3huf_read_span *span) {
     span->status = K3HUF_PORT_OK;
     span->bad_lba = 0;
     span->submitted = 0;
@@ -37,7 +37,7 @@ void k3huf_reads_start(struct k3huf_reads *reads, struct k3huf_span *span) {
 
 static void release(struct k3huf_reads *reads, struct k3huf_read *read) {
     const struct k3huf_port *const port = reads->port;
-    struct k3huf_span *const span = read->span;
+    struct k3huf_read_span *const span = read->span;
     read->state = K3HUF_READ_FREE;
     reads->live--;
     span->outstanding--;
@@ -48,7 +48,7 @@ static void release(struct k3huf_reads *reads, struct k3huf_read *read) {
 
 /* The read is over without success: so is its span, from its first bad block on. */
 static void give_up(struct k3huf_reads *reads, struct k3huf_read *read, enum k3huf_port_status status) {
-    struct k3huf_span *const span = read->span;
+    struct k3huf_read_span *const span = read->span;
     const uint64_t lba = span->lba + read->first;
     if (span->status == K3HUF_PORT_OK || lba < span->bad_lba) {
         span->status = status;
@@ -117,7 +117,7 @@ static void cut(struct k3huf_reads *reads) {
         if (read->state != K3HUF_READ_FREE) {
             continue;
         }
-        struct k3huf_span *const span = reads->queue[reads->queue_head % K3HUF_READS_SPANS];
+        struct k3huf_read_span *const span = reads->queue[reads->queue_head % K3HUF_READS_SPANS];
         const uint32_t left = span->blocks - span->submitted;
         read->span = span;
         read->first = span->submitted;

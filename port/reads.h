@@ -19,7 +19,7 @@
 #define K3HUF_READS_SPANS 64u
 
 /* One stretch of the drive and the buffer it goes to. Its owner keeps it in place until k3huf_span_done(). */
-struct k3huf_span {
+struct k3huf_read_span {
     uint8_t *buffer; /* 4096-byte aligned, blocks x lba_bytes long */
     uint64_t lba;
     uint32_t blocks;
@@ -37,7 +37,7 @@ enum k3huf_read_state { K3HUF_READ_FREE, K3HUF_READ_WAITING, K3HUF_READ_OUT };
 
 struct k3huf_read {
     enum k3huf_read_state state;
-    struct k3huf_span *span;
+    struct k3huf_read_span *span;
     uint32_t first; /* block of the span */
     uint32_t blocks;
     uint32_t attempts; /* that failed */
@@ -53,7 +53,7 @@ struct k3huf_reads {
     uint32_t tags;    /* reads of the array in use */
     bool broken;      /* the last reset failed */
     struct k3huf_read read[K3HUF_INFLIGHT_READS];
-    struct k3huf_span *queue[K3HUF_READS_SPANS]; /* spans not yet wholly handed to reads */
+    struct k3huf_read_span *queue[K3HUF_READS_SPANS]; /* spans not yet wholly handed to reads */
     uint32_t queue_head, queue_tail;
     uint32_t live;    /* reads that are not free */
     uint32_t reads;   /* counted: submitted */
@@ -67,13 +67,13 @@ void k3huf_reads_init(struct k3huf_reads *reads, const struct k3huf_port *port, 
 bool k3huf_reads_ready(struct k3huf_reads *reads);
 
 /* Read a span: buffer, lba, blocks (at least 1) are set; all of it lies on the drive. */
-void k3huf_reads_start(struct k3huf_reads *reads, struct k3huf_span *span);
+void k3huf_reads_start(struct k3huf_reads *reads, struct k3huf_read_span *span);
 
 /* Collect what is finished, submit what can be, look at time-outs. true: something was finished or submitted. */
 bool k3huf_reads_step(struct k3huf_reads *reads);
 
 /* Finished, one way or the other: nothing writes its buffer any more. On success the bytes can be read. */
-static inline bool k3huf_span_done(const struct k3huf_span *span) {
+static inline bool k3huf_span_done(const struct k3huf_read_span *span) {
     return span->submitted == span->blocks && span->outstanding == 0;
 }
 

@@ -30,6 +30,7 @@ static const char help[] =
     "      --max-transfer N      bytes of one read at most (default 131072)\n"
     "      --depth N             reads outstanding at most, 1 ... 64 (default 32)\n"
     "      --rate N              bytes a second that the drive delivers (default: no limit)\n"
+    "      --window-rate N       bytes a second that each core can write to the window (default: no limit)\n"
     "      --fault LBA:COUNT:TIMES  reads of these blocks fail, TIMES times; 0: always. Up to 8 of them\n"
     "      --hang LBA:COUNT:TIMES   reads of these blocks are not answered\n"
     "      --read-timeout MS     (default 5000)\n"
@@ -46,6 +47,7 @@ enum option_name {
     OPTION_MAX_TRANSFER,
     OPTION_DEPTH,
     OPTION_RATE,
+    OPTION_WINDOW_RATE,
     OPTION_FAULT,
     OPTION_HANG,
     OPTION_READ_TIMEOUT,
@@ -62,6 +64,7 @@ static const struct option options[] = {{"window", required_argument, NULL, OPTI
                                         {"max-transfer", required_argument, NULL, OPTION_MAX_TRANSFER},
                                         {"depth", required_argument, NULL, OPTION_DEPTH},
                                         {"rate", required_argument, NULL, OPTION_RATE},
+                                        {"window-rate", required_argument, NULL, OPTION_WINDOW_RATE},
                                         {"fault", required_argument, NULL, OPTION_FAULT},
                                         {"hang", required_argument, NULL, OPTION_HANG},
                                         {"read-timeout", required_argument, NULL, OPTION_READ_TIMEOUT},
@@ -146,6 +149,7 @@ int main(int argc, char **argv) {
         case OPTION_MAX_TRANSFER: config.max_transfer_bytes = (uint32_t)number[0]; break;
         case OPTION_DEPTH: config.queue_depth = (uint32_t)number[0]; break;
         case OPTION_RATE: config.bytes_per_second = (double)number[0]; break;
+        case OPTION_WINDOW_RATE: config.window_bytes_per_second = (double)number[0]; break;
         case OPTION_FAULT:
         case OPTION_HANG:
             if (faults == K3HUF_POSIX_FAULTS) {

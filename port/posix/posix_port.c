@@ -51,17 +51,27 @@ static enum k3huf_port_status meet_fault(struct k3huf_posix *p, const struct k3h
     return K3HUF_PORT_OK;
 }
 
+static void sleep_until(uint64_t ns) {
+    const struct timespec until = to_timespec(ns);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+}
+
+/* When something of the given rate that is busy until `free_at` has moved `bytes` asked for at `since`. */
+static uint64_t moved_at(uint64_t free_at, uint64_t since, double bytes, double bytes_per_second) {
+    return (free_at > since ? free_at : since) + (uint64_t)(bytes / bytes_per_second * 1e9);
+}
+
 /* Wait until the drive of the given rate would have delivered the read. */
 static void pace(struct k3huf_posix *p, const struct k3huf_posix_read *read) {
     if (p->config.bytes_per_second <= 0) {
         return;
     }
-    const double seconds = (double)read->blocks * (double)p->config.lba_bytes / p->config.bytes_per_second;
-    p->free_at = (p->free_at > read->since ? p->free_at : read->since) + (uint64_t)(seconds * 1e9);
-    const struct timespec until = to_timespec(p->free_at);
+    p->free_at =
+        moved_at(p->free_at, read->since, (double)read->blocks * p->config.lba_bytes, p->config.bytes_per_second);
+    const uint64_t until = p->free_at;
     (void)pthread_mutex_unlock(&p->lock);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
-    }
+    sleep_until(until);
     (void)pthread_mutex_lock(&p->lock);
 }
 
@@ -192,9 +202,8 @@ static enum k3huf_port_status window_read(void *context, uint64_t offset, void *
 
 static enum k3huf_port_status window_write(void *context, uint32_t core, uint64_t offset, const void *from,
                                            size_t size) {
-    const struct k3huf_posix *const p = context;
+    struct k3huf_posix *const p = context;
     const uint8_t *const bytes = from;
-    (void)core;
     if (!in_window(p, offset, size)) {
         return K3HUF_PORT_E_ARGUMENT;
     }
@@ -204,6 +213,11 @@ static enum k3huf_port_status window_write(void *context, uint32_t core, uint64_
                                (uint32_t)bytes[3] << 24);
     } else {
         memcpy(p->window.bytes + offset, from, size);
+    }
+    if (p->config.window_bytes_per_second > 0) {
+        uint64_t *const free_at = &p->core[core].free_at;
+        *free_at = moved_at(*free_at, now_ns(), (double)size, p->config.window_bytes_per_second);
+        sleep_until(*free_at);
     }
     return K3HUF_PORT_OK;
 }

@@ -27,12 +27,13 @@ struct k3huf_posix_fault {
 struct k3huf_posix_config {
     const char *image; /* NULL: no drive */
     const char *window;
-    uint64_t window_create;                             /* 0, or the size to give a window that does not exist */
-    uint32_t cores;                                     /* 1 ... K3HUF_POSIX_CORES */
-    uint32_t lba_bytes;                                 /* 512 ... 4096 */
-    uint32_t max_transfer_bytes;                        /* of one read */
-    uint32_t queue_depth;                               /* 1 ... K3HUF_POSIX_DEPTH */
-    double bytes_per_second;                            /* of the drive; 0: as fast as the file is */
+    uint64_t window_create;         /* 0, or the size to give a window that does not exist */
+    uint32_t cores;                 /* 1 ... K3HUF_POSIX_CORES */
+    uint32_t lba_bytes;             /* 512 ... 4096 */
+    uint32_t max_transfer_bytes;    /* of one read */
+    uint32_t queue_depth;           /* 1 ... K3HUF_POSIX_DEPTH */
+    double bytes_per_second;        /* of the drive; 0: as fast as the file is */
+    double window_bytes_per_second; /* that each core can write to the window; 0: as fast as memory is */
     struct k3huf_posix_fault fault[K3HUF_POSIX_FAULTS]; /* those with count 0 are none */
     FILE *log;                                          /* NULL: log lines are dropped */
 };
@@ -56,7 +57,8 @@ struct k3huf_posix_core {
     pthread_t thread;
     k3huf_port_entry *entry;
     void *argument;
-    uint64_t seen; /* signals */
+    uint64_t seen;    /* signals */
+    uint64_t free_at; /* ns: when its paced path to the window is free again */
 };
 
 struct k3huf_posix {
