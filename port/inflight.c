@@ -812,6 +812,7 @@ enum k3huf_inflight_step k3huf_inflight_step(struct k3huf_inflight *e) {
     const uint64_t time = now(e);
     if (e->record == NULL || time - e->polled_at >= e->poll_period) {
         e->polled_at = time;
+        e->jobs.progress = e->record == NULL ? 0 : (uint32_t)(e->tally.bytes >> 10);
         any = k3huf_jobs_step(&e->jobs);
     }
     if (e->record == NULL) {

@@ -74,6 +74,7 @@ void k3huf_jobs_init(struct k3huf_jobs *jobs, const struct k3huf_port *port, uin
     jobs->stuck = false;
     jobs->heartbeat_at = port->ticks(port->context);
     jobs->heartbeat = 0;
+    jobs->progress = 0;
     jobs->order = 0;
     jobs->sq_taken = 0;
     jobs->cq_put = 0;
@@ -329,6 +330,7 @@ static void beat(struct k3huf_jobs *jobs) {
     const uint64_t now = jobs->port->ticks(jobs->port->context);
     if (now - jobs->heartbeat_at >= jobs->heartbeat_period) {
         jobs->heartbeat_at = now;
+        (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_PROGRESS, jobs->progress);
         (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_HEARTBEAT, ++jobs->heartbeat);
     }
 }

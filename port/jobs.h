@@ -43,6 +43,7 @@ struct k3huf_jobs {
     uint64_t stuck_since;
     uint64_t heartbeat_at;
     uint32_t heartbeat;
+    uint32_t progress; /* KiB of the running job; whoever runs it keeps this up to date */
     uint64_t order;
     struct k3huf_record record[K3HUF_INFLIGHT_JOBS];
 };

@@ -51,7 +51,7 @@ extern "C" {
 #define K3HUF_DEVICE_LBA_BYTES 48u /* u32 */
 #define K3HUF_DEVICE_GROUP 52u     /* u32, raw bytes of the largest block this firmware decodes */
 #define K3HUF_DEVICE_JOBS 56u      /* u32, jobs it takes from the ring ahead of the one that runs */
-                                   /* 60 ... 63: 0 */
+#define K3HUF_DEVICE_PROGRESS 60u  /* u32, KiB of the running job in host memory, modulo 2^32; as old as HEARTBEAT */
 
 #define K3HUF_STATE_READY 1u    /* no session */
 #define K3HUF_STATE_ATTACHED 2u /* serving the session in SESSION */
@@ -153,7 +153,7 @@ static inline void k3huf_put64(uint8_t *bytes, uint64_t value) {
     k3huf_put32(bytes + 4, (uint32_t)(value >> 32));
 }
 
-/* The phase bit of the `n`th entry (counted from 0, modulo 2^32 is not allowed for) put into a ring of `entries`: 1 on
+/* The phase bit of the `n`th entry (counted from 0 without wrapping) put into a ring of `entries`: 1 on
  * the first pass, 0 on the second, and so on. Rings start as zeros. */
 static inline uint32_t k3huf_ring_phase(uint64_t n, uint32_t entries) { return n / entries % 2u == 0 ? 1u : 0u; }
 

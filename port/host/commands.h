@@ -19,5 +19,7 @@ extern const struct k3huf_command k3huf_command_unpack;
 extern const struct k3huf_command k3huf_command_verify;
 extern const struct k3huf_command k3huf_command_inspect;
 extern const struct k3huf_command k3huf_command_bench;
+extern const struct k3huf_command k3huf_command_image;
+extern const struct k3huf_command k3huf_command_offload;
 
 #endif

@@ -7,7 +7,8 @@
 #include "commands.h"
 
 static const struct k3huf_command *const commands[] = {
-    &k3huf_command_pack, &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_inspect, &k3huf_command_bench};
+    &k3huf_command_pack, &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_inspect,
+    &k3huf_command_bench, &k3huf_command_image, &k3huf_command_offload};
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(FILE *to) {

@@ -111,6 +111,9 @@ class Machines(InFlight):
     def test_1_core_4096(self):
         self.check(1, 4096)
 
+    def test_small_transfers(self):
+        self.check(2, 512, "--mdts", "1")
+
     def test_started_at_el2(self):
         self.check(2, 4096, "--el2", "--cpu", "neoverse-n1")
 
@@ -389,6 +392,25 @@ class BadSectors(InFlight):
                 self.post(host, self.sound, self.run_.content, self.raw)
                 self.assertEqual(host.complete().status, "OK")
                 self.check_window(board, host, [(to, len(self.raw))])
+
+
+class SlowDrive(InFlight):
+    def test_time_out(self):
+        """A drive that cannot answer in time is reset, and given up after some tries; the next job finds it in order."""
+        raw, small = generate(2 << 20, 15), generate(5000, 16)
+        run, tiny = self.pack("run", raw, "--index").content, self.pack("tiny", small, "--index").content
+        at, tiny_at = self.add(run), self.add(tiny)
+        board, host = self.start(window=4 << 20, options=["--reads", "1"])
+        spoilt = [(self.post(host, at, run, raw), len(raw))]
+        self.destinations.pop()
+        job = host.complete()
+        self.assertEqual((job.status, job.stripe), ("READ_TIMEOUT", 0), board.log())
+        self.assertGreaterEqual(job.retries, 3)
+        self.assertLess(job.ticks, 50 * job.tick_hz)
+        self.post(host, tiny_at, tiny, small)
+        self.assertEqual(host.complete().status, "OK", board.log())
+        self.check_window(board, host, spoilt)
+        self.shut_down(board, host)
 
 
 class Hostile(InFlight):

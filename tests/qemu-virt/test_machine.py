@@ -36,15 +36,20 @@ class Machine(unittest.TestCase):
 
 
 class Drive(Machine):
-    def check(self, size, *options):
+    def check(self, size, *options, transfer=262144):
         drive = self.file("drive", size)
-        self.run_image("drive", drive, options=["--drive", drive, *options])
+        self.run_image("drive", drive, str(transfer), options=["--drive", drive, *options])
 
     def test_512(self):
         self.check(4 << 20)
 
     def test_4096(self):
         self.check(4 << 20, "--lba", "4096")
+
+    def test_transfer_limits(self):
+        """What the controller says it takes at once, and the driver's own limit where it says nothing."""
+        self.check(4 << 20, "--mdts", "2", transfer=16384)
+        self.check(4 << 20, "--mdts", "0", "--lba", "4096")
 
     def test_el2(self):
         self.check(2 << 20, "--el2", "--cpu", "neoverse-n1", "--smp", "2")
