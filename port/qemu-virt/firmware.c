@@ -1,10 +1,11 @@
 /* firmware.c - the product's image: the in-flight engine on this board's drive, cores and window of host memory.
  *
- *     k3huf_firmware [CORES]
+ *     k3huf_firmware [CORES [READ_TIMEOUT]]
  *
  * Serves the host's jobs on CORES cores (all that the port has stacks for, if not given) until the host asks for a
- * shutdown. One line a job, a summary in the end. Exit code 0 after an orderly shutdown; 1 if a part did not start or
- * did not stop; 2 for wrong arguments. Knows nothing of devices: platform.c does.
+ * shutdown. A read that takes longer than READ_TIMEOUT milliseconds costs the drive a reset. One line a job, a summary
+ * in the end. Exit code 0 after an orderly shutdown; 1 if a part did not start or did not stop; 2 for wrong arguments.
+ * Knows nothing of devices: platform.c does.
  */
 #include "cores.h"
 #include "inflight.h"
@@ -15,6 +16,8 @@
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
+
+#define READ_TIMEOUT_MAX 60000u /* ms */
 
 static struct k3huf_port port;
 static struct k3huf_inflight engine;
@@ -86,20 +89,22 @@ static void state_ring_bytes(void) {
     __asm__ volatile(".globl k3huf_ring_bytes\n\t.set k3huf_ring_bytes, %c0" : : "i"(K3HUF_INFLIGHT_RING_BYTES));
 }
 
-static bool parse_cores(const char *text, uint32_t *cores) {
-    *cores = 0;
-    while (*text >= '0' && *text <= '9' && *cores <= VIRT_CORES) {
-        *cores = *cores * 10u + (uint32_t)(*text++ - '0');
+/* A decimal number from 1 to `most`. */
+static bool parse(const char *text, uint32_t most, uint32_t *value) {
+    *value = 0;
+    while (*text >= '0' && *text <= '9' && *value <= most) {
+        *value = *value * 10u + (uint32_t)(*text++ - '0');
     }
-    return *text == '\0' && *cores >= 1u && *cores <= VIRT_CORES;
+    return *text == '\0' && *value >= 1u && *value <= most;
 }
 
 int main(int argc, char **argv) {
-    const struct k3huf_inflight_config config = K3HUF_INFLIGHT_DEFAULTS;
+    struct k3huf_inflight_config config = K3HUF_INFLIGHT_DEFAULTS;
     uint32_t cores = VIRT_CORES;
     state_ring_bytes();
-    if (argc > 2 || (argc == 2 && !parse_cores(argv[1], &cores))) {
-        printf("usage: k3huf_firmware [CORES]\n");
+    if (argc > 3 || (argc > 1 && !parse(argv[1], VIRT_CORES, &cores)) ||
+        (argc > 2 && !parse(argv[2], READ_TIMEOUT_MAX, &config.read_timeout_ms))) {
+        printf("usage: k3huf_firmware [CORES [READ_TIMEOUT]]\n");
         return EXIT_USAGE;
     }
     if (!k3huf_platform_start(&port, cores)) {

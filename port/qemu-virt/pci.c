@@ -16,6 +16,7 @@
 enum { IDENTITY = 0, COMMAND = 1, CLASS = 2, HEADER = 3, BAR = 4 };
 
 #define IDENTITY_NONE 0xffffffffu
+#define COMMAND_IO 1u
 #define COMMAND_MEMORY 2u
 #define COMMAND_MASTER 4u
 #define COMMAND_NO_INTX 0x400u
@@ -69,7 +70,7 @@ static void add(volatile uint32_t *config) {
     struct pci_device *device = &devices[device_count++];
     *device = (struct pci_device){
         .config = config, .identity = config[IDENTITY], .class_code = config[CLASS] >> 8, .bars = 0};
-    set_command(device, COMMAND_MEMORY | COMMAND_MASTER | BAR_IO, 0);
+    set_command(device, COMMAND_IO | COMMAND_MEMORY | COMMAND_MASTER, 0);
     size_bars(device);
 }
 

@@ -4,8 +4,10 @@ Board starts and stops a machine. Host is a host process's side of the window of
 port/PROTOCOL.md alone, so that tests can also do what no well-behaved host does. The build sets K3HUF_RUN
 (port/qemu-virt/run), K3HUF_FIRMWARE (the image), K3HUF_TOOL (k3huf_host) and K3HUF_GEN (k3gen).
 """
+import json
 import mmap
 import os
+import socket
 import struct
 import subprocess
 import tempfile
@@ -108,7 +110,8 @@ class Case(unittest.TestCase):
 class Board:
     """A machine that runs the firmware."""
 
-    def __init__(self, folder, *, drive=None, window=1 << 20, cores=2, lba=512, options=()):
+    def __init__(self, folder, *, drive=None, window=1 << 20, cores=2, lba=512, options=(),
+                 arguments=()):
         self.window_path = os.path.join(folder, "window")
         with open(self.window_path, "wb") as file:
             file.write(pattern(window))
@@ -121,7 +124,7 @@ class Board:
             command += ["--drive", drive, "--lba", str(lba)]
         self.log_path = os.path.join(folder, "firmware.log")
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen([*command, *options, FIRMWARE], stdout=log, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen([*command, *options, FIRMWARE, *arguments], stdout=log, stderr=subprocess.STDOUT)
 
     def log(self):
         with open(self.log_path, encoding="utf-8") as file:
@@ -150,14 +153,37 @@ class Board:
 
     def end(self, seconds=20):
         """Wait for the machine's end; its exit code."""
-        code = self.process.wait(seconds)
-        return code
+        return self.process.wait(seconds)
 
     def kill(self):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
         self.memory.close()  # again is allowed
+
+
+class Control:
+    """QEMU's own control socket (run --control)."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(30)
+        self.socket.connect(path)
+        self.lines = self.socket.makefile("r", encoding="utf-8")
+        self.lines.readline()
+        self.call("qmp_capabilities")
+
+    def call(self, command, **arguments):
+        self.socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode())
+        while True:
+            answer = json.loads(self.lines.readline())
+            if "event" not in answer:
+                assert "return" in answer, answer
+                return answer["return"]
+
+    def close(self):
+        self.lines.close()
+        self.socket.close()
 
 
 class Job:
