@@ -95,7 +95,7 @@ class Case(unittest.TestCase):
                               check=False)
         text = done.stdout.decode() + done.stderr.decode()
         self.assertEqual(done.returncode, code, f"k3huf_host {' '.join(arguments)}: {text}")
-        return done.stdout.decode()
+        return done.stdout.decode() if code == 0 else text
 
     def board(self, **options):
         """A machine that is ready; the one before, if any, is gone."""

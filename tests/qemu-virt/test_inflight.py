@@ -4,9 +4,11 @@
 Each test compares bytes, statuses and places. A check that every byte outside the jobs' destinations is as it was ends
 every test that writes. Nothing waits without a bound.
 """
+import json
 import random
 import re
 import struct
+import time
 import unittest
 
 from board import (ATTACHED, CANCEL, LIST, NOWHERE, READY, STATUS, STOPPED, Case, Control, Host, generate, pattern)
@@ -190,20 +192,90 @@ class Sessions(InFlight):
         self.assertLessEqual(set(statuses), {"OK", "CANCELLED"})
 
 
-class Large(InFlight):
-    def test_more_than_64_mib(self):
+class HostTool(Case):
+    """k3huf_host image and offload as the host process."""
+
+    FREE = 16384  # where offload puts the first destination
+
+    def prepare(self, runs, lba, *options):
+        """Files NAME.raw and NAME and an image of the runs: {name: (raw, pack options)}."""
+        for name, (raw, more) in runs.items():
+            self.tool("pack", "--force", *more, self.write(name + ".raw", raw), self.path(name))
+        self.tool("image", "--force", f"--lba={lba}", *options, self.path("image"), *[self.path(name) for name in runs])
+        return self.path("image")
+
+    def offload(self, board, *arguments, code=0):
+        return self.tool("offload", "--window", board.window_path, *arguments, code=code)
+
+    def check(self, board, runs, found, names):
+        """All as it should be: what the tool says, and every byte of the window."""
+        expected = bytearray(pattern(len(board.memory)))
+        for name, job in zip(names, found["jobs"], strict=True):
+            raw = runs[name][0]
+            self.assertEqual((job["name"], job["status"], job["bytes"], job["same"]), (name, 0, len(raw), True))
+            expected[job["destination"]:job["destination"] + len(raw)] = raw
+        self.assertTrue(board.memory[self.FREE:] == expected[self.FREE:], "a byte outside the destinations changed")
+
+    def shut_down(self, board):
+        self.offload(board, "--shutdown")
+        self.assertEqual(board.end(), 0, board.log())
+
+    def test_jobs(self):
+        runs = {
+            "indexed": (generate(3000001, 1), ["--index", "--stripe-size=1000001"]),
+            "plain": (generate(2000007, 2), ["--stripe-size=1M"]),
+            "small-blocks": (generate(500001, 3), ["--index", "--block-log2=12"]),
+            "byte": (b"x", ["--index"]),
+            "nothing": (b"", []),
+        }
+        for cores, lba in ((1, 512), (2, 4096), (4, 512), (4, 4096)):
+            with self.subTest(cores=cores, lba=lba):
+                # Runs begin at the border of a block, or all at a byte in the middle of the drive.
+                drive = self.prepare(runs, lba, *([] if lba == 512 else ["--offset=7654321"]))
+                board = self.board(drive=drive, window=16 << 20, cores=cores, lba=lba)
+                names = [*runs, "plain", "indexed", "byte"]
+                posted = [f"{name}={self.path(name)}.raw" for name in names]
+                found = json.loads(self.offload(board, "--json", *posted))
+                self.assertEqual((found["cores"], found["lba_bytes"]), (cores, lba))
+                self.check(board, runs, found, names)
+                self.shut_down(board)
+
+    def test_list(self):
+        runs = {"one": (generate(3000, 1), []), "two": (generate(5000, 2), ["--index"])}
+        board = self.board(drive=self.prepare(runs, 4096), lba=4096)
+        found = json.loads(self.offload(board, "--list", "--json"))
+        self.assertEqual([(run["name"], run["raw_bytes"]) for run in found["runs"]], [("one", 3000), ("two", 5000)])
+
+    def test_large(self):
         """One job of two stripes, the first of 64 MiB; reads run ahead of the cores all the time."""
-        raw = generate((64 << 20) + 3000001, 7)
-        run = self.pack("large", raw, "--index").content
-        at = self.add(run)
-        board, host = self.start(window=128 << 20, cores=2, lba=4096)
-        self.post(host, at, run, raw)
-        job = host.complete()
-        self.assertEqual((job.status, job.bytes), ("OK", len(raw)), board.log())
-        self.assertGreater(job.groups, 500)
-        self.assertGreater(job.ahead, job.ahead_of, "fewer than one group's reads in flight on average")
-        self.check_window(board, host)
-        self.shut_down(board, host)
+        runs = {"large": (generate((64 << 20) + 3000001, 7), ["--index"])}
+        for cores, lba in ((1, 512), (4, 4096)):
+            with self.subTest(cores=cores, lba=lba):
+                board = self.board(drive=self.prepare(runs, lba), window=128 << 20, cores=cores, lba=lba)
+                found = json.loads(self.offload(board, "--json", f"large={self.path('large')}.raw"))
+                self.check(board, runs, found, ["large"])
+                self.assertGreater(found["jobs"][0]["groups"], 500)
+                self.assertGreater(found["jobs"][0]["groups_read_ahead"], 1.0)
+                self.shut_down(board)
+
+    def test_unreadable_sector(self):
+        runs = {"bad": (generate(200000, 1), ["--index"]), "good": (generate(200000, 2), ["--index"])}
+        drive = self.prepare(runs, 512)
+        board = self.board(drive=drive, options=["--bad", "200"])
+        text = self.offload(board, f"bad={self.path('bad')}.raw", f"good={self.path('good')}.raw", code=3)
+        self.assertRegex(text, r"k3huf_host: bad: stripe 0.*the drive cannot read a logical block")
+        self.assertIn("good", self.offload(board, f"good={self.path('good')}.raw"))
+
+    def test_no_firmware(self):
+        """A machine that dies is noticed, and the wait has an end."""
+        runs = {"one": (generate(3000, 1), [])}
+        board = self.board(drive=self.prepare(runs, 512))
+        self.offload(board, "one")
+        board.process.kill()
+        board.process.wait()
+        begin = time.monotonic()
+        self.offload(board, "--timeout=1500", "one", code=3)
+        self.assertLess(time.monotonic() - begin, 10)
 
 
 class Broken(InFlight):
