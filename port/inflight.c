@@ -379,13 +379,13 @@ static void trace_group(struct k3huf_inflight *e, const struct k3huf_group *g, c
 /* A core is done with it. */
 static void group_finished(struct k3huf_inflight *e, struct k3huf_group *g) {
     struct k3huf_stage *const s = &e->stage[g->stage];
-    e->tally.bytes += g->bytes;
-    e->tally.decode_ticks += g->decode_ticks;
-    e->tally.write_ticks += g->write_ticks;
-    e->tally.groups++;
+    e->tally->bytes += g->bytes;
+    e->tally->decode_ticks += g->decode_ticks;
+    e->tally->write_ticks += g->write_ticks;
+    e->tally->groups++;
     if (g->steady) {
-        e->tally.ahead += g->ahead;
-        e->tally.ahead_of++;
+        e->tally->ahead += g->ahead;
+        e->tally->ahead_of++;
     }
     if (g->status != 0) {
         fail(e, failure_at(e, g->status, s->number, g->bad_block, coded_plane(s) + g->bad_bit / 8u));
@@ -537,13 +537,13 @@ static bool step_plain(struct k3huf_inflight *e, struct k3huf_stage *s) {
     const size_t bytes = K3HUF_INFLIGHT_GROUP_BYTES - io.out_size;
     use_plain(coded, &p->coded, io.coded_size);
     use_plain(raw, &p->raw, io.raw_size);
-    e->tally.decode_ticks += decoded - began;
+    e->tally->decode_ticks += decoded - began;
     if (bytes > 0 && !write_host(e, 0, s->raw_before + p->produced, e->core[0].out, bytes)) {
         fail(e, failure_at(e, K3HUF_JOB_E_WINDOW, s->number, K3HUF_NO_BLOCK, coded_plane(s)));
         return true;
     }
-    e->tally.write_ticks += now(e) - decoded;
-    e->tally.bytes += bytes;
+    e->tally->write_ticks += now(e) - decoded;
+    e->tally->bytes += bytes;
     p->produced += bytes;
     if (status == K3HUF_WAIT) {
         (void)k3huf_finish(&p->decoder); /* both planes are used up and symbols are missing */
@@ -561,7 +561,6 @@ static bool step_plain(struct k3huf_inflight *e, struct k3huf_stage *s) {
 /* ---- jobs */
 
 static void begin_job(struct k3huf_inflight *e) {
-    static const struct k3huf_completion nothing = {.stripe = K3HUF_JOB_NOWHERE, .block = K3HUF_JOB_NOWHERE};
     const struct k3huf_job *const job = &e->record->job;
     e->ending = false;
     e->failure.status = 0;
@@ -571,7 +570,8 @@ static void begin_job(struct k3huf_inflight *e) {
     e->open_offset = K3HUF_RUN_HEADER_BYTES;
     e->open_raw = 0;
     e->plain.begun = false;
-    e->tally = nothing;
+    e->tally = &e->record->completion;
+    k3huf_completion_clear(e->tally);
     e->reads.reads = 0;
     e->reads.retries = 0;
     e->began = now(e);
@@ -617,7 +617,7 @@ static void list_table(struct k3huf_inflight *e, const uint8_t *bytes, uint32_t 
     } else if (!write_host(e, 0, 0, bytes, size)) {
         status = K3HUF_JOB_E_WINDOW;
     } else {
-        e->tally.bytes = size;
+        e->tally->bytes = size;
     }
     if (status != 0) {
         fail(e, failure_at(e, status, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
@@ -690,7 +690,7 @@ static bool step_run(struct k3huf_inflight *e, uint32_t live, bool *decoded) {
 }
 
 static void end_job(struct k3huf_inflight *e) {
-    struct k3huf_completion *const c = &e->tally;
+    struct k3huf_completion *const c = e->tally;
     if (e->failure.status != 0) {
         c->status = e->failure.status;
         c->stripe = e->failure.stripe;
@@ -703,7 +703,6 @@ static void end_job(struct k3huf_inflight *e) {
     c->ticks = now(e) - e->began;
     c->reads = e->reads.reads;
     c->retries = e->reads.retries;
-    e->record->completion = *c;
     k3huf_jobs_done(&e->jobs, e->record);
     e->record = NULL;
     e->phase = K3HUF_PHASE_IDLE;
@@ -717,7 +716,7 @@ static bool step_job(struct k3huf_inflight *e) {
     bool any = k3huf_reads_step(&e->reads);
     const uint64_t time = now(e);
     if (e->starved) {
-        e->tally.storage_ticks += time - e->starved_at;
+        e->tally->storage_ticks += time - e->starved_at;
     }
     if (e->jobs.cancel) {
         e->ending = true;
@@ -812,7 +811,7 @@ enum k3huf_inflight_step k3huf_inflight_step(struct k3huf_inflight *e) {
     const uint64_t time = now(e);
     if (e->record == NULL || time - e->polled_at >= e->poll_period) {
         e->polled_at = time;
-        e->jobs.progress = e->record == NULL ? 0 : (uint32_t)(e->tally.bytes >> 10);
+        e->jobs.progress = e->record == NULL ? 0 : (uint32_t)(e->tally->bytes >> 10);
         any = k3huf_jobs_step(&e->jobs);
     }
     if (e->record == NULL) {

@@ -164,8 +164,8 @@ struct k3huf_inflight {
     uint32_t open_next, issue_next; /* stripes */
     uint64_t open_offset, open_raw;
     uint64_t began, starved_at;
-    bool starved; /* no work for any core, reads outstanding */
-    struct k3huf_completion tally;
+    bool starved;                   /* no work for any core, reads outstanding */
+    struct k3huf_completion *tally; /* the record's */
     struct k3huf_plain plain;
 
     struct k3huf_stage stage[2];

@@ -203,8 +203,7 @@ static void complete(struct k3huf_jobs *jobs, struct k3huf_record *record) {
 
 /* Complete without having begun. */
 static void answer(struct k3huf_jobs *jobs, struct k3huf_record *record, uint32_t status) {
-    static const struct k3huf_completion nothing = {.stripe = K3HUF_JOB_NOWHERE, .block = K3HUF_JOB_NOWHERE};
-    record->completion = nothing;
+    k3huf_completion_clear(&record->completion);
     record->completion.status = status;
     complete(jobs, record);
 }
