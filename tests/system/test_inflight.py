@@ -226,10 +226,13 @@ class Offload(InflightTest):
         self.good("image", "disk", "one")
         self.make_window(17 * MIB)
         self.start("--image", "disk", "--cores", 1, "--rate", 20000000)
-        job = self.offload_json("one=one.raw")["jobs"][0]
-        self.assertGreater(job["groups_read_ahead"], 1.0)
-        self.assertLess(job["seconds"], 1.1 * job["run_bytes"] / 20e6)
-        self.assertGreater(job["seconds"], 0.99 * job["run_bytes"] / 20e6)
+        for _ in range(3):  # something else on the machine may take the cores for a while
+            job = self.offload_json("one=one.raw")["jobs"][0]
+            self.assertGreater(job["groups_read_ahead"], 1.0)
+            self.assertGreater(job["seconds"], 0.99 * job["run_bytes"] / 20e6)
+            if job["seconds"] < 1.1 * job["run_bytes"] / 20e6:
+                return
+        self.fail("reading and decoding do not overlap")
 
     def test_list(self):
         self.make_run("one", 3000)

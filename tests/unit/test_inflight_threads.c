@@ -286,9 +286,9 @@ static void cancel_and_go_on(void **state) {
     close_platform();
 }
 
-/* One job with the drive at `read_rate` and each core's path to the window at `write_rate` bytes a second: the time of
- * the slower stage, and no more than a tenth above it. */
-static void overlap(uint32_t cores, uint64_t run_bytes, double read_rate, double write_rate) {
+/* One job with the drive at `read_rate` and each core's path to the window at `write_rate` bytes a second. true: it
+ * took the time of the slower stage, and no more than a tenth above it. */
+static bool overlaps(uint32_t cores, uint64_t run_bytes, double read_rate, double write_rate) {
     defaults(cores);
     platform.bytes_per_second = read_rate;
     platform.window_bytes_per_second = write_rate;
@@ -308,11 +308,21 @@ static void overlap(uint32_t cores, uint64_t run_bytes, double read_rate, double
                   cores, reading, writing, (double)c.decode_ticks / 1e9 / cores, (double)c.write_ticks / 1e9 / cores,
                   took, took / slower, ahead, (double)c.storage_ticks / 1e9);
     assert_true(took >= 0.99 * slower);
-#ifndef __SANITIZE_THREAD__ /* which makes the cores the slower stage by far */
-    assert_true(took <= 1.1 * slower);
-#endif
     if (reading >= writing)
         assert_true(ahead > 1.0);
+#ifdef __SANITIZE_THREAD__ /* which makes the cores the slower stage by far */
+    return true;
+#else
+    return took <= 1.1 * slower;
+#endif
+}
+
+/* Something else on the machine may take a core for a while: one of three tries must do. */
+static void overlap(uint32_t cores, uint64_t run_bytes, double read_rate, double write_rate) {
+    for (unsigned i = 0; i < 3; i++)
+        if (overlaps(cores, run_bytes, read_rate, write_rate))
+            return;
+    fail_msg("reading and decoding do not overlap");
 }
 
 static void stages_overlap(void **state) {
