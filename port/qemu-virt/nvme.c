@@ -399,8 +399,9 @@ enum k3huf_port_status k3huf_nvme_read(uint64_t lba, uint32_t blocks, void *buff
     if (io.entries == 0) {
         return K3HUF_PORT_E_ABSENT;
     }
-    if (blocks == 0 || blocks > drive.max_transfer_bytes / drive.lba_bytes || (uintptr_t)buffer % NVME_BUFFER_ALIGN != 0 ||
-        tag >= drive.queue_depth || busy[tag] || lba >= drive.lba_count || blocks > drive.lba_count - lba) {
+    if (blocks == 0 || blocks > drive.max_transfer_bytes / drive.lba_bytes ||
+        (uintptr_t)buffer % NVME_BUFFER_ALIGN != 0 || tag >= drive.queue_depth || busy[tag] || lba >= drive.lba_count ||
+        blocks > drive.lba_count - lba) {
         return K3HUF_PORT_E_ARGUMENT;
     }
     if (io.outstanding == drive.queue_depth) {

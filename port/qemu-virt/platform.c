@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const struct pci_device *drive;
+static const struct pci_device *drive; /* NULL: none that can be used */
 static volatile uint8_t *window;
 static uint64_t window_bytes;
 
@@ -138,29 +138,38 @@ static bool start_window(struct k3huf_port_limits *limits) {
     return true;
 }
 
+/* false: the device cannot be used; it is left disabled. */
+static bool start_nvme(const struct pci_device *device, struct nvme_info *info) {
+    volatile void *registers = k3huf_pci_map(device, 0, VIRT_DEVICE);
+    if (registers == NULL) {
+        printf("drive: its registers cannot be mapped\n");
+        return false;
+    }
+    k3huf_pci_enable(device);
+    enum k3huf_port_status status = k3huf_nvme_start(registers, info);
+    if (status != K3HUF_PORT_OK) {
+        printf("drive: cannot be used: %s\n", k3huf_port_status_text(status));
+        k3huf_pci_disable(device);
+    }
+    return status == K3HUF_PORT_OK;
+}
+
 /* Where there is no drive that can be used, the limits say so and stay in order otherwise. */
 static void start_drive(struct k3huf_port_limits *limits) {
     limits->lba_bytes = 512;
     limits->max_transfer_bytes = NVME_PAGE;
     limits->buffer_align = NVME_BUFFER_ALIGN;
     limits->queue_depth = 1;
-    drive = k3huf_pci_by_class(NVME_CLASS);
-    if (drive == NULL) {
+    const struct pci_device *device = k3huf_pci_by_class(NVME_CLASS);
+    struct nvme_info info;
+    if (device == NULL) {
         printf("drive: none\n");
         return;
     }
-    volatile void *registers = k3huf_pci_map(drive, 0, VIRT_DEVICE);
-    if (registers == NULL) {
-        printf("drive: its registers cannot be mapped\n");
+    if (!start_nvme(device, &info)) {
         return;
     }
-    k3huf_pci_enable(drive);
-    struct nvme_info info;
-    enum k3huf_port_status status = k3huf_nvme_start(registers, &info);
-    if (status != K3HUF_PORT_OK) {
-        printf("drive: %s\n", k3huf_port_status_text(status));
-        return;
-    }
+    drive = device;
     limits->lba_bytes = info.lba_bytes;
     limits->lba_count = info.lba_count;
     limits->max_transfer_bytes = info.max_transfer_bytes;

@@ -10,9 +10,9 @@
 #define VIRT_DEVICES_BASE 0x08000000
 #define VIRT_DEVICES_END 0x10000000
 
-/* PCIe: the window for memory BARs below 4 GiB, and configuration space (ECAM, 1 MiB a bus). The machine has its ECAM
- * here unless it is started with highmem=off, which nothing of this port does: a window to the host in 32-bit addresses
- * and the large ECAM need no choice between the two. pci.c maps what it finds. */
+/* PCIe: the window for memory BARs below 4 GiB, and configuration space (ECAM, 1 MiB a bus). ECAM is the high one,
+ * which QEMU's virt machine has unless it is started with highmem=off (then at 0x3f000000). The second window for BARs,
+ * at 512 GiB, is not used. pci.c maps what it finds. */
 #define VIRT_PCI_MEMORY_BASE 0x10000000
 #define VIRT_PCI_MEMORY_END 0x3eff0000
 #define VIRT_PCI_ECAM_BASE 0x4010000000
@@ -61,8 +61,8 @@ const uint64_t *k3huf_virt_map_all(void);
 /* Cache maintenance for memory that a device reads or writes past the caches, by address to the point of coherency,
  * with the barriers that order it against what the device is told afterwards and what it wrote before.
  *
- * Clean: what was stored is in memory. Drop: cached copies are gone, and stores that were not cleaned are lost, those of
- * neighbours on the same line too. Both: gone, and nothing lost. */
+ * Clean: what was stored is in memory. Drop: cached copies are gone, and stores that were not cleaned are lost, those
+ * of neighbours on the same line too. Both: gone, and nothing lost. */
 void k3huf_virt_clean(const void *base, size_t size);
 void k3huf_virt_drop(void *base, size_t size);
 void k3huf_virt_clean_and_drop(void *base, size_t size);

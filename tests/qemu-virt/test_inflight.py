@@ -471,8 +471,8 @@ class SlowDrive(InFlight):
         run = self.pack("run", raw, "--index").content
         at = self.add(run)
         socket = self.path("control")
-        # Two reads a second for a run that needs more than two, a quarter of a second for each.
-        board, host = self.start(options=["--reads", "2", "--control", socket], arguments=["2", "250"])
+        # One read a second for a run that needs more than one, and 0.7 seconds for each.
+        board, host = self.start(options=["--reads", "1", "--control", socket], arguments=["2", "700"])
         control = Control(socket)
         self.addCleanup(control.close)
         to = self.post(host, at, run, raw)

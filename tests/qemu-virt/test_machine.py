@@ -63,6 +63,11 @@ class Drive(Machine):
     def test_absent(self):
         self.assertIn("drive: none", self.run_image("absent"))
 
+    def test_unusable(self):
+        """Blocks larger than the engine's: as good as no drive."""
+        output = self.run_image("absent", options=["--drive", self.file("drive", 1 << 20), "--lba", "8192"])
+        self.assertIn("drive: cannot be used: the drive or its controller failed", output)
+
 
 class Window(Machine):
     def test_small(self):
