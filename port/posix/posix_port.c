@@ -75,6 +75,14 @@ static void pace(struct k3huf_posix *p, const struct k3huf_posix_read *read) {
     (void)pthread_mutex_lock(&p->lock);
 }
 
+/* End the wait of all cores, and of a reset. The lock is held. */
+static void wake(struct k3huf_posix *p) {
+    p->signals++;
+    if (p->waiting > 0) {
+        (void)pthread_cond_broadcast(&p->to_cores);
+    }
+}
+
 static void *reader(void *argument) {
     struct k3huf_posix *const p = argument;
     (void)pthread_mutex_lock(&p->lock);
@@ -101,8 +109,7 @@ static void *reader(void *argument) {
         if (resets == p->resets) {
             p->done[p->finished++] = read;
         }
-        p->signals++;
-        (void)pthread_cond_broadcast(&p->to_cores);
+        wake(p);
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -125,7 +132,9 @@ static enum k3huf_port_status storage_submit(void *context, uint64_t lba, uint32
     } else {
         p->queue[p->queued++] = (struct k3huf_posix_read){lba, blocks, buffer, tag, K3HUF_PORT_OK, now_ns()};
         p->outstanding++;
-        (void)pthread_cond_signal(&p->to_read);
+        if (p->queued == 1) { /* otherwise the reader is at work */
+            (void)pthread_cond_signal(&p->to_read);
+        }
     }
     (void)pthread_mutex_unlock(&p->lock);
     return status;
@@ -155,9 +164,11 @@ static enum k3huf_port_status storage_reset(void *context) {
     p->queued = 0;
     p->finished = 0;
     p->outstanding = 0;
+    p->waiting++;
     while (p->reading) { /* no buffer is written once this returns */
         (void)pthread_cond_wait(&p->to_cores, &p->lock);
     }
+    p->waiting--;
     (void)pthread_mutex_unlock(&p->lock);
     return K3HUF_PORT_OK;
 }
@@ -251,7 +262,9 @@ static void wait_core(void *context, uint32_t core) {
     (void)pthread_mutex_lock(&p->lock);
     if (p->core[core].seen == p->signals) {
         const struct timespec until = to_timespec(now_ns() + SECOND / 1000u);
+        p->waiting++;
         (void)pthread_cond_timedwait(&p->to_cores, &p->lock, &until);
+        p->waiting--;
     }
     p->core[core].seen = p->signals;
     (void)pthread_mutex_unlock(&p->lock);
@@ -260,8 +273,7 @@ static void wait_core(void *context, uint32_t core) {
 static void signal_cores(void *context) {
     struct k3huf_posix *const p = context;
     (void)pthread_mutex_lock(&p->lock);
-    p->signals++;
-    (void)pthread_cond_broadcast(&p->to_cores);
+    wake(p);
     (void)pthread_mutex_unlock(&p->lock);
 }
 

@@ -77,6 +77,7 @@ struct k3huf_posix {
     uint32_t queued, finished;
     uint32_t outstanding; /* submitted and not polled, those that never answer included */
     uint64_t signals;
+    uint32_t waiting; /* for to_cores */
     struct k3huf_posix_core core[K3HUF_POSIX_CORES];
 };
 
