@@ -12,15 +12,16 @@
 #include "samples.h"
 #include "vectors.h"
 
-#define DRIVE_BYTES (4u << 20)
-#define WINDOW_BYTES (4u << 20)
-#define RAW_MAX (3u << 20) /* more groups than the ring holds */
+#define RAW_MAX ((K3HUF_INFLIGHT_SLOTS + 4u) * K3HUF_INFLIGHT_GROUP_BYTES) /* more groups than the ring holds */
+#define DRIVE_BYTES (RAW_MAX + (1u << 20))
+#define WINDOW_BYTES (RAW_MAX + (1u << 20))
 #define SMALL (256u << 10) /* a window for tests of many jobs */
 #define SQ 4096u
 #define CQ 8192u
 #define ENTRIES 8u
 #define DESTINATION (64u << 10)
 #define PATTERN 0xA6u
+#define GROUP K3HUF_INFLIGHT_GROUP_BYTES
 #define STEPS_MAX 4000000u /* a job that takes more hangs */
 
 static struct k3huf_inflight engine;
@@ -327,14 +328,19 @@ static void trace_lines(void **state) {
     (void)state;
     platform(512);
     start();
-    const struct placed run = place_run(CODE_DEEP, 262144, 262144, 12, 0, 1);
+    const struct placed run =
+        place_run(CODE_DEEP, 2 * K3HUF_INFLIGHT_GROUP_BYTES, 2 * K3HUF_INFLIGHT_GROUP_BYTES, 12, 0, 1);
     struct k3huf_job job = decode_job(&run, 1);
     const uint32_t before = memory.lines;
     job.options = K3HUF_OPTION_TRACE;
     const struct k3huf_completion c = submit_and_wait(&job);
     assert_job(&c, K3HUF_OK);
     assert_int_equal(memory.lines - before, c.groups);
-    assert_non_null(strstr(memory.last_line, "trace: stripe 0 blocks 16-31 core 0, groups being read "));
+    char expected[64];
+    const unsigned first = K3HUF_INFLIGHT_GROUP_BYTES / 8192u;
+    (void)snprintf(expected, sizeof expected, "trace: stripe 0 blocks %u-%u core 0, groups being read ", first,
+                   2u * first - 1u);
+    assert_non_null(strstr(memory.last_line, expected));
 }
 
 /* --------------------------------------------------------------------------------------------- damaged runs ---- */
@@ -416,18 +422,19 @@ static void nothing_unverified_is_written(void **state) {
     (void)state;
     platform(512);
     start();
-    const struct placed run = place_run(CODE_DEEP, 524288, 524288, 12, 0, 3);
+    const struct placed run = place_run(CODE_DEEP, 4 * GROUP, 4 * GROUP, 12, 0, 3);
     const struct layout at = locate(&run, 0);
-    drive[run.offset + at.plane + 70000] ^= 1u; /* symbol 70,000: block 17, group 1 */
+    const size_t symbol = GROUP / 2 + 5000; /* in the second block of the second group */
+    drive[run.offset + at.plane + symbol] ^= 1u;
     const struct k3huf_job job = decode_job(&run, 1);
     const struct k3huf_completion c = submit_and_wait(&job);
     assert_job(&c, K3HUF_E_BLOCK_CRC);
     assert_int_equal(c.stripe, 0);
-    assert_int_equal(c.block, 17);
-    for (unsigned i = 0; i < K3HUF_INFLIGHT_GROUP_BYTES; i++)
-        assert_int_equal(window[DESTINATION + K3HUF_INFLIGHT_GROUP_BYTES + i], PATTERN);
-    assert_memory_equal(window + DESTINATION, raw, K3HUF_INFLIGHT_GROUP_BYTES);
-    drive[run.offset + at.plane + 70000] ^= 1u;
+    assert_int_equal(c.block, GROUP / 8192 + 1);
+    for (unsigned i = 0; i < GROUP; i++)
+        assert_int_equal(window[DESTINATION + GROUP + i], PATTERN);
+    assert_memory_equal(window + DESTINATION, raw, GROUP);
+    drive[run.offset + at.plane + symbol] ^= 1u;
     memset(window + DESTINATION, PATTERN, run.raw_size);
     (void)decode_good(&run);
 }
