@@ -5,6 +5,7 @@ The build sets K3HUF_RUN (port/qemu-virt/run) and K3HUF_IMAGE.
 """
 import os
 import random
+import re
 import subprocess
 import tempfile
 import unittest
@@ -97,8 +98,13 @@ class Cores(Machine):
                 self.run_image("cores", "3", options=["--smp", "3", "--el2", "--cpu", cpu])
 
     def test_overflow(self):
-        self.assertIn("data abort, stack overflow into the guard page",
-                      self.run_image("overflow", options=["--smp", "2"], code=100))
+        output = self.run_image("overflow", options=["--smp", "2"], code=100)
+        self.assertIn("data abort, stack overflow into the guard page", output)
+        # The very page below the stack, which is the third of what the second core has (cores.c).
+        symbols = subprocess.run(["aarch64-linux-gnu-nm", IMAGE], stdout=subprocess.PIPE, check=True).stdout.decode()
+        start = int(re.search(r"^([0-9a-f]+) \w __core_stacks_start$", symbols, re.M)[1], 16)
+        far = int(re.search(r"FAR 0x([0-9a-f]+)", output)[1], 16)
+        self.assertEqual((far - start) // 4096, 2)
 
 
 if __name__ == "__main__":
