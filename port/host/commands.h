@@ -21,5 +21,7 @@ extern const struct k3huf_command k3huf_command_inspect;
 extern const struct k3huf_command k3huf_command_index;
 extern const struct k3huf_command k3huf_command_bench;
 extern const struct k3huf_command k3huf_command_plan;
+extern const struct k3huf_command k3huf_command_image;
+extern const struct k3huf_command k3huf_command_offload;
 
 #endif

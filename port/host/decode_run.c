@@ -22,6 +22,8 @@
 #define GROUP_BLOCKS (16u * K3HUF_LANES)
 /* Memory of all groups that are not yet taken, unless a single block needs more. */
 #define HELD_BYTES ((uint64_t)1 << 30)
+/* Memory that a group may keep beyond what it needs. */
+#define KEPT_BYTES ((size_t)16 << 20)
 
 /* Index of the largest stripe with the smallest blocks. */
 #define INDEX_MAX                                                                                                      \
@@ -311,7 +313,7 @@ static enum k3huf_exit prepare(struct k3huf_run_driver *run, struct group *group
     }
     /* Rounded up, since groups differ a little: the first allocation then mostly is the last. */
     const size_t wanted = (group->in_bytes + group->out_bytes + 0xffffu) & ~(size_t)0xffffu;
-    if (group->capacity < wanted) {
+    if (group->capacity < wanted || group->capacity - wanted > KEPT_BYTES) {
         free(group->memory);
         group->memory = k3huf_large_new(wanted);
         group->capacity = group->memory == NULL ? 0 : wanted;

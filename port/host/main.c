@@ -8,8 +8,8 @@
 #include "dispatch.h"
 
 static const struct k3huf_command *const commands[] = {
-    &k3huf_command_pack,    &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,
-    &k3huf_command_inspect, &k3huf_command_bench,  &k3huf_command_plan};
+    &k3huf_command_pack,  &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,  &k3huf_command_inspect,
+    &k3huf_command_bench, &k3huf_command_plan,   &k3huf_command_image,  &k3huf_command_offload};
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(FILE *to) {
