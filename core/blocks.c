@@ -1,10 +1,16 @@
-/* blocks.c - whole blocks of an indexed stripe: several side by side, each checked before it counts. May not read
- * headers or the index's bytes: a caller fills in struct k3huf_block, by k3huf_block_init() or by hand.
+/* blocks.c - the calls that give lanes.c its lanes: bare ones, and whole blocks of an indexed stripe, each checked
+ * before it counts. May not read headers or the index's bytes: a caller fills in struct k3huf_block, by
+ * k3huf_block_init() or by hand.
  */
 #include "bytes.h"
 #include "compiler.h"
 #include "k3huf.h"
 #include "plane.h"
+
+void k3huf_lanes(const struct k3huf_table *table, struct k3huf_workspace *workspace, struct k3huf_lane *lane,
+                 size_t n) {
+    k3huf_lane_groups(table, workspace, lane, sizeof *lane, n);
+}
 
 void k3huf_block_init(struct k3huf_block *block, const struct k3huf_index *index,
                       const struct k3huf_stripe_header *stripe, uint32_t number) {

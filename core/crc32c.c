@@ -1,7 +1,7 @@
 /* crc32c.c - CRC-32C (Castagnoli; RFC 3720, appendix B.4). May not know what the bytes are.
  *
  * With the Arm CRC extension or SSE4.2 the processor has an instruction for eight bytes. Each one waits three cycles
- * or so for the one before it, so the four lanes' spans are taken side by side: four chains in the time of one.
+ * or so for the one before it, so the lanes' spans are taken side by side: six chains in the time of one.
  * Without either, four tables of 256 entries (slicing by four: Kounavis and Berry, 2005), made by the preprocessor
  * from the CRC of each single bit, because the CRC of a byte is the XOR of those of its bits.
  */
@@ -82,7 +82,7 @@ void k3huf_crc32c_lanes(uint32_t *crc, const uint8_t *const *data, size_t size, 
         }
         K3HUF_UNROLL for (uint32_t lane = 0; lane < K3HUF_LANES; lane++) { crc[lane] = ~reg[lane]; }
     }
-    for (uint32_t lane = 0; lane < n; lane++) {
+    for (uint32_t lane = 0; lane < n && i < size; lane++) {
         crc[lane] = crc_span(crc[lane], data[lane] + i, size - i);
     }
 }

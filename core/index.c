@@ -83,7 +83,7 @@ enum k3huf_status k3huf_index_read(const uint8_t *filler, size_t size, const str
     }
     out->entries = filler + K3HUF_INDEX_HEADER_BYTES;
     out->block_log2 = filler[LOG2_AT];
-    const uint32_t nblocks = k3huf_load_le32(filler + COUNT_AT);
+    const uint32_t nblocks = (bytes - K3HUF_INDEX_HEADER_BYTES) / K3HUF_INDEX_ENTRY_BYTES;
     const uint64_t plane_bits = (uint64_t)stripe->huf_bytes * 8u;
     for (uint32_t i = 0; i < nblocks; i++) {
         /* Block i has at least one bit a symbol; a block that is not the last has 2^block_log2 symbols. */
@@ -99,6 +99,7 @@ enum k3huf_status k3huf_index_read(const uint8_t *filler, size_t size, const str
 }
 
 void k3huf_index_seal(uint8_t *index, uint32_t raw_bytes, uint32_t block_log2) {
+    if (k3huf_index_bytes(raw_bytes, block_log2) == 0) { return; }
     k3huf_store_le32(index + MAGIC_AT, INDEX_MAGIC);
     index[VERSION_AT] = INDEX_VERSION;
     index[VERSION_AT + 1u] = 0;

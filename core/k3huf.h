@@ -2,7 +2,17 @@
  *
  * The core is freestanding C11: no allocation, no libc, no I/O, no recursion, no mutable static data. Every object is
  * owned by the caller, who may place it anywhere. Nothing here needs an alignment beyond that of the C type. All
- * sizes are in bytes unless a name says otherwise. FORMAT.md beside this file says what the bytes of a run mean;
+ * sizes are in bytes unless a name says otherwise. No function uses more than 1 KiB of stack, the deepest chain of
+ * calls about 2 KiB. merge.c uses vector registers where the compiler may.
+ *
+ * Memory must hold still: input spans must not change during a call, and an index must not change from the moment it
+ * was checked until its stripe is done. Output spans are read back and may hold unverified bytes during a call, so they
+ * must be private memory: a copy goes to the host afterwards, never the span itself.
+ *
+ * Bounds, not averages, belong into deadlines: a code of 12-bit codes only decodes one symbol where a usual one decodes
+ * sixteen, so hostile input can be some twenty-five times slower.
+ *
+ * FORMAT.md beside this file says what the bytes of a run mean;
  * section names in the comments below are its sections.
  *
  * Two ways to use it:
@@ -44,7 +54,7 @@ enum k3huf_status {
     K3HUF_WAIT,   /* nothing can be done with the spans given: k3huf_decoder_need() says what would help */
     K3HUF_DONE,   /* the whole run is decoded */
 
-    K3HUF_E_ARGUMENT,  /* the caller's mistake: a NULL or a size that the declaration forbids */
+    K3HUF_E_ARGUMENT,  /* the caller's mistake: what k3huf_decoder_init() forbids in a config */
     K3HUF_E_TRUNCATED, /* the input ends inside the run */
 
     K3HUF_E_RUN_MAGIC,     /* not a k3huf run */
@@ -114,7 +124,8 @@ enum k3huf_status k3huf_run_header_read(const uint8_t bytes[K3HUF_RUN_HEADER_BYT
 void k3huf_run_header_write(const struct k3huf_run_header *header, uint8_t bytes[K3HUF_RUN_HEADER_BYTES]);
 
 /* Read and check the header of stripe `stripe` of `run`; `raw_before` is the sum of raw_bytes of the stripes before
- * it. The run header must have passed k3huf_run_header_read(). */
+ * it. The run header must have passed k3huf_run_header_read(), `stripe` be below its nstripes and `raw_before` not
+ * above its raw_bytes. */
 enum k3huf_status k3huf_stripe_header_read(const uint8_t bytes[K3HUF_STRIPE_HEADER_BYTES],
                                            const struct k3huf_run_header *run, uint32_t stripe, uint64_t raw_before,
                                            struct k3huf_stripe_header *out, uint32_t *bad);
@@ -139,17 +150,18 @@ struct k3huf_index {
     uint32_t block_log2;    /* symbols of a block = 2^block_log2 */
 };
 
-/* Blocks of a stripe, and bytes of its whole index (0 where there are no symbols). */
+/* Blocks of a stripe, and bytes of its whole index (0 where there are no symbols). block_log2 is 12 ... 20. */
 uint32_t k3huf_index_blocks(uint32_t raw_bytes, uint32_t block_log2);
 uint32_t k3huf_index_bytes(uint32_t raw_bytes, uint32_t block_log2);
 
 /* Look at a filler's first bytes (`size` of them, at most 16 are read). *bytes gets the size of the whole index, 0
- * where the filler is plain. Checks all of the index header but the CRC. */
+ * where the filler is plain. Checks all of the index header but the CRC. K3HUF_WAIT: `size` is too small to tell. */
 enum k3huf_status k3huf_index_probe(const uint8_t *filler, size_t size, const struct k3huf_stripe_header *stripe,
                                     uint32_t *bytes, uint32_t *bad);
 
 /* Check a whole index of `size` bytes, CRC and every offset included. `*bad` gets the byte offset in the filler of
- * what is wrong, `*block` the block it concerns or K3HUF_NO_BLOCK. `size` must be what k3huf_index_probe() said. */
+ * what is wrong, `*block` the block it concerns or K3HUF_NO_BLOCK. `size` must be what k3huf_index_probe() said; with
+ * less the answer is K3HUF_WAIT. `out` keeps pointing into `filler`, which must stay as it is. */
 enum k3huf_status k3huf_index_read(const uint8_t *filler, size_t size, const struct k3huf_stripe_header *stripe,
                                    struct k3huf_index *out, uint32_t *bad, uint32_t *block);
 
@@ -231,7 +243,7 @@ struct k3huf_block {
 };
 
 /* Fill in block `number` of a stripe for decoding. `coded`, `raw` and `out` point to the block's own first bytes:
- * byte begin / 8 of the coded plane, and byte number << block_log2 of the raw plane. */
+ * byte begin / 8 of the coded plane, and byte number << block_log2 of the raw plane. `number` is below nblocks. */
 void k3huf_block_init(struct k3huf_block *block, const struct k3huf_index *index,
                       const struct k3huf_stripe_header *stripe, uint32_t number);
 
@@ -259,7 +271,7 @@ void k3huf_crc32c_lanes(uint32_t *crc, const uint8_t *const *data, size_t size, 
 enum k3huf_part {
     K3HUF_PART_RUN_HEADER,
     K3HUF_PART_STRIPE_HEADER,
-    K3HUF_PART_INDEX,  /* two cursors: the filler's index, before the planes */
+    K3HUF_PART_INDEX,  /* the filler's index: before the planes with two cursors, behind them with one */
     K3HUF_PART_PLANES, /* two cursors: both planes side by side */
     K3HUF_PART_CODED,  /* one cursor: the coded plane */
     K3HUF_PART_RAW,    /* one cursor: the raw plane */
@@ -270,7 +282,9 @@ enum k3huf_part {
 
 /* How a decoder is to work. Memory is the caller's and must live as long as the decoder. */
 struct k3huf_config {
-    /* false: two cursors, the input can be read at any offset. true: one cursor, the run comes in file order. */
+    /* false: two cursors, the input can be read at any offset. true: one cursor, the run comes in file order; then
+     * `out` must hold a whole stripe, up to 64 MiB as the input says, or the answer is K3HUF_WAIT for ever. The index
+     * is checked last with one cursor, so damage may be found with another status and place than with two. */
     bool one_cursor;
     /* Skip the CRC of each block (the index's own CRC is always checked). */
     bool skip_crc;
@@ -282,11 +296,12 @@ struct k3huf_config {
     struct k3huf_workspace *workspace;
 };
 
-/* What the decoder can use next. Offsets are bytes from the run's first byte. */
+/* What the decoder can use next. Offsets are bytes from the run's first byte. They come from the input, which may lie:
+ * a stripe's filler alone can put them 4 GiB ahead. The caller bounds them by what the run's place really holds. */
 struct k3huf_need {
     enum k3huf_part part;
     uint64_t coded_offset; /* next byte wanted at the coded (or only) cursor; it may lie before the last one given */
-    uint64_t coded_bytes;  /* bytes from there to the end of this part */
+    uint64_t coded_bytes;  /* bytes from there to the end of this part, of an index to the next step: 4, 16, all */
     uint64_t raw_offset;   /* the same for the raw plane's cursor; two cursors only */
     uint64_t raw_bytes;
     uint64_t out_offset; /* where the next output byte belongs in the decoded run */

@@ -132,6 +132,7 @@ static bool one_lane(const struct k3huf_table *table, struct fast_lane *fast, si
 
 /* Give `n` decoded symbols to a lane's output. */
 static void emit(struct k3huf_lane *lane, const uint8_t *symbols, size_t n) {
+    if (n == 0) { return; }
     if (lane->raw == NULL) {
         k3huf_copy(lane->out, symbols, n);
         lane->out += n;
@@ -165,7 +166,7 @@ static bool fast_round(const struct k3huf_table *table, uint8_t *scratch, struct
     }
     while (good) {
         size_t turns = SIZE_MAX;
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; i < width; i++) { /* repeated lanes too: what they read may change behind our back */
             turns = k3huf_least(turns, turns_within(table, (size_t)(fast[i].coded_end - fast[i].coded),
                                                     (size_t)(fast[i].out_end - fast[i].out)));
         }
@@ -267,7 +268,9 @@ K3HUF_COLD void alone(const struct k3huf_table *table, uint8_t *scratch, struct 
     do {
         careful_round(table, scratch, lane);
     } while (lane->symbols > 0 && lane->status == K3HUF_OK);
-    if (lane->with_crc) { lane->crc = k3huf_crc32c(lane->crc, checked, (size_t)(lane->out - checked)); }
+    if (lane->with_crc && lane->out != checked) {
+        lane->crc = k3huf_crc32c(lane->crc, checked, (size_t)(lane->out - checked));
+    }
 }
 
 /* Run `n` lanes, K3HUF_LANES at most, to their ends. */
@@ -305,9 +308,4 @@ void k3huf_lane_groups(const struct k3huf_table *table, struct k3huf_workspace *
         run_group(table, (uint8_t *)workspace->scratch, lane, group);
         n -= group;
     }
-}
-
-void k3huf_lanes(const struct k3huf_table *table, struct k3huf_workspace *workspace, struct k3huf_lane *lane,
-                 size_t n) {
-    k3huf_lane_groups(table, workspace, lane, sizeof *lane, n);
 }

@@ -1,7 +1,7 @@
 /* stripe.c - the state machine for one run: says what it needs, takes any split of it, never blocks.
  *
- *   RUN_HEADER -> STRIPE_HEADER -+-> INDEX -> PLANES ---------+-> next STRIPE_HEADER, or DONE     (two cursors)
- *                                +-> CODED -> RAW -> FILLER --+                                   (one cursor)
+ *   RUN_HEADER -> STRIPE_HEADER -+-> [INDEX] -> PLANES -----------------+-> next STRIPE_HEADER, or DONE   (two cursors)
+ *                                +-> CODED -> RAW -> [INDEX] -> FILLER --+                                 (one cursor)
  *   any state  -> ERROR, which is final and keeps status and place
  *
  * A call works on one part. Coded bytes are decoded where the caller has them. Only where a span ends inside a code are
@@ -93,6 +93,7 @@ static enum k3huf_status next_stripe(struct k3huf_decoder *d, uint64_t offset) {
 static enum k3huf_status stripe_done(struct k3huf_decoder *d) {
     d->raw_done += d->stripe.raw_bytes;
     d->stripe_number++;
+    d->index.nblocks = 0; /* there is no block to enter */
     return next_stripe(d, d->stripe_offset + k3huf_stripe_bytes(&d->stripe));
 }
 
@@ -410,7 +411,11 @@ static enum k3huf_status index_part(struct k3huf_decoder *d, struct k3huf_io *io
 
 enum k3huf_status k3huf_decoder_init(struct k3huf_decoder *decoder, const struct k3huf_config *config) {
     k3huf_zero((uint8_t *)decoder, sizeof *decoder);
-    decoder->config = *config;
+    decoder->config.one_cursor = config->one_cursor; /* one by one: a copy of the whole may become a call of memcpy */
+    decoder->config.skip_crc = config->skip_crc;
+    decoder->config.index = config->index;
+    decoder->config.index_size = config->index_size;
+    decoder->config.workspace = config->workspace;
     decoder->place.stripe = K3HUF_NO_STRIPE;
     decoder->place.block = K3HUF_NO_BLOCK;
     enter_part(decoder, K3HUF_PART_RUN_HEADER);

@@ -54,8 +54,9 @@ static uint32_t place_length(struct k3huf_table *table, uint32_t length, uint32_
 }
 
 enum k3huf_status k3huf_table_build(struct k3huf_table *table, const uint8_t codelen[K3HUF_SYMBOLS]) {
-    uint32_t end[K3HUF_CODE_LENGTH_MAX + 1u] = {0}; /* of the codes up to each length */
+    uint32_t end[K3HUF_CODE_LENGTH_MAX + 1u]; /* of the codes up to each length */
     uint32_t tail = 0;
+    end[0] = 0;
     k3huf_zero((uint8_t *)table->entry, sizeof table->entry);
     for (uint32_t symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         table->length[symbol] = codelen[symbol];

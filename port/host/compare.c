@@ -14,9 +14,7 @@ enum k3huf_exit k3huf_compare_take(void *context, const struct k3huf_piece *piec
         size_t now = piece->size - done < CHUNK ? piece->size - done : CHUNK;
         size_t got = 0;
         enum k3huf_exit code = k3huf_input_read(compare->original, expected, now, now, &got, fault);
-        if (code != K3HUF_EXIT_OK) {
-            return code;
-        }
+        if (code != K3HUF_EXIT_OK) { return code; }
         if (memcmp(expected, piece->data + done, got) != 0) {
             size_t i = 0;
             while (expected[i] == piece->data[done + i]) {
@@ -39,9 +37,7 @@ enum k3huf_exit k3huf_compare_take(void *context, const struct k3huf_piece *piec
 }
 
 enum k3huf_exit k3huf_compare_end(struct k3huf_compare *compare, struct k3huf_fault *fault) {
-    if (compare->original == NULL) {
-        return K3HUF_EXIT_OK;
-    }
+    if (compare->original == NULL) { return K3HUF_EXIT_OK; }
     uint8_t byte;
     size_t got = 0;
     enum k3huf_exit code = k3huf_input_read(compare->original, &byte, 1, 1, &got, fault);

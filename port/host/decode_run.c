@@ -22,6 +22,8 @@
 #define GROUP_BLOCKS (16u * K3HUF_LANES)
 /* Memory of all groups that are not yet taken, unless a single block needs more. */
 #define HELD_BYTES ((uint64_t)1 << 30)
+/* Memory that a group may keep beyond what it needs. */
+#define KEPT_BYTES ((size_t)16 << 20)
 
 /* Index of the largest stripe with the smallest blocks. */
 #define INDEX_MAX                                                                                                      \
@@ -83,9 +85,9 @@ struct k3huf_run_driver {
     /* Planning. */
     struct k3huf_table table;
     struct k3huf_run_header header;
-    bool opened;     /* the run header is read */
-    bool failed;     /* a fault is planned: nothing comes after it */
-    uint64_t from;   /* of the decoded run, what is wanted: 0, or a range of a seekable input */
+    bool opened;   /* the run header is read */
+    bool failed;   /* a fault is planned: nothing comes after it */
+    uint64_t from; /* of the decoded run, what is wanted: 0, or a range of a seekable input */
     uint64_t to;
     uint32_t stripe; /* the current one, or the next one to open */
     uint64_t offset; /* of it in the run */
@@ -323,7 +325,7 @@ static enum k3huf_exit prepare(struct k3huf_run_driver *run, struct group *group
     }
     /* Rounded up, since groups differ a little: the first allocation then mostly is the last. */
     const size_t wanted = (group->in_bytes + group->out_bytes + 0xffffu) & ~(size_t)0xffffu;
-    if (group->capacity < wanted) {
+    if (group->capacity < wanted || group->capacity - wanted > KEPT_BYTES) {
         free(group->memory);
         group->memory = k3huf_large_new(wanted);
         group->capacity = group->memory == NULL ? 0 : wanted;
@@ -377,9 +379,10 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
         struct k3huf_block block;
         next_block(run, &block);
         const uint64_t more = memory_for(&block);
-        if (group->blocks > 0 && (group->indexed != (run->index.nblocks > 0) || *bytes + more > share)) { break; }
-        if (held > 0 && held + *bytes + more > HELD_BYTES) {
-            if (group->blocks == 0) { return K3HUF_PLAN_WAIT; }
+        if (group->blocks == 0) {
+            const uint64_t most = more > share ? more : share; /* of this group, in the end */
+            if (held > 0 && held + most > HELD_BYTES) { return K3HUF_PLAN_WAIT; }
+        } else if (group->indexed != (run->index.nblocks > 0) || *bytes + more > share) {
             break;
         }
         add_block(run, group, &block);
@@ -560,8 +563,8 @@ enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, 
     enum k3huf_exit code = open_run(run, fault);
     if (code == K3HUF_EXIT_OK && (from > to || to > run->header.raw_bytes)) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,
-                               "bytes %" PRIu64 " up to %" PRIu64 " are asked for, but it decodes to %" PRIu64, from, to,
-                               run->header.raw_bytes);
+                               "bytes %" PRIu64 " up to %" PRIu64 " are asked for, but it decodes to %" PRIu64, from,
+                               to, run->header.raw_bytes);
     }
     run->from = from;
     run->to = to;

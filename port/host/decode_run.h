@@ -5,8 +5,8 @@
  *
  * Memory in flight is bounded: with an index 2 x threads groups (with one thread a single one) of 1/2 MiB of raw bytes,
  * or of a block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
- * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds one
- * stripe as coded.
+ * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds
+ * one stripe as coded.
  *
  * The first damage in the order of the run is what is reported, the same for any number of threads and any kind of
  * input: all bytes before the block (or, without an index, the stripe) that it is in are handed on, and none after.
@@ -44,13 +44,14 @@ struct k3huf_run_facts {
 enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
-/* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index, the
- * stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. What lies outside is not
- * checked, but for headers before it. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
+/* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index,
+ * the stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. What lies outside is
+ * not checked, but for headers before it. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
 enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault);
 
-/* As k3huf_decode_run(), for a run that comes to memory part by part, each part whole: its header, then one stripe at a time. */
+/* As k3huf_decode_run(), for a run that comes to memory part by part, each part whole: its header, then one stripe at a
+ * time. */
 struct k3huf_run_driver;
 
 /* NULL: out of memory; the fault says so. `name` is for messages. */

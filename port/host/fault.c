@@ -24,18 +24,14 @@ enum k3huf_exit k3huf_fault_set(struct k3huf_fault *fault, enum k3huf_exit code,
                                 const struct k3huf_place *place, const char *format, ...) {
     fault->code = code;
     fault->text[0] = '\0';
-    if (file != NULL) {
-        say(fault, "%s: ", file);
-    }
+    if (file != NULL) { say(fault, "%s: ", file); }
     if (place != NULL) {
         if (place->stripe == K3HUF_NO_STRIPE) {
             say(fault, "run header, ");
         } else {
             say(fault, "stripe %" PRIu32 ", ", place->stripe);
         }
-        if (place->block != K3HUF_NO_BLOCK) {
-            say(fault, "block %" PRIu32 ", ", place->block);
-        }
+        if (place->block != K3HUF_NO_BLOCK) { say(fault, "block %" PRIu32 ", ", place->block); }
         say(fault, "offset %" PRIu64 ": ", place->offset);
     }
     va_list arguments;
@@ -43,9 +39,7 @@ enum k3huf_exit k3huf_fault_set(struct k3huf_fault *fault, enum k3huf_exit code,
     append(fault, format, arguments);
     va_end(arguments);
     for (char *c = fault->text; *c != '\0'; c++) {
-        if ((unsigned char)*c < 0x20u || *c == 0x7f) {
-            *c = '?';
-        }
+        if ((unsigned char)*c < 0x20u || *c == 0x7f) { *c = '?'; }
     }
     return code;
 }

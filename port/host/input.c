@@ -14,12 +14,8 @@
 /* Look at what is open: set seekable, size and mtime. */
 static enum k3huf_exit look(struct k3huf_input *input, struct k3huf_fault *fault) {
     struct stat info;
-    if (fstat(input->fd, &info) != 0) {
-        return k3huf_fault_errno(fault, input->name, "cannot be examined");
-    }
-    if (S_ISDIR(info.st_mode)) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "is a directory");
-    }
+    if (fstat(input->fd, &info) != 0) { return k3huf_fault_errno(fault, input->name, "cannot be examined"); }
+    if (S_ISDIR(info.st_mode)) { return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "is a directory"); }
     input->seekable = false;
     if (S_ISREG(info.st_mode) || S_ISBLK(info.st_mode)) {
         off_t now = lseek(input->fd, 0, SEEK_CUR);
@@ -29,9 +25,7 @@ static enum k3huf_exit look(struct k3huf_input *input, struct k3huf_fault *fault
             input->size = (uint64_t)end;
         }
     }
-    if (S_ISREG(info.st_mode)) {
-        input->mtime = info.st_mtim;
-    }
+    if (S_ISREG(info.st_mode)) { input->mtime = info.st_mtim; }
     return K3HUF_EXIT_OK;
 }
 
@@ -39,21 +33,15 @@ enum k3huf_exit k3huf_input_open(struct k3huf_input *input, const char *name, st
     bool standard = strcmp(name, "-") == 0;
     *input = (struct k3huf_input){.name = standard ? "(standard input)" : name, .fd = -1, .owns_fd = !standard};
     input->fd = standard ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
-    if (input->fd < 0) {
-        return k3huf_fault_errno(fault, name, "cannot be opened");
-    }
+    if (input->fd < 0) { return k3huf_fault_errno(fault, name, "cannot be opened"); }
     enum k3huf_exit code = look(input, fault);
-    if (code != K3HUF_EXIT_OK) {
-        k3huf_input_close(input);
-    }
+    if (code != K3HUF_EXIT_OK) { k3huf_input_close(input); }
     return code;
 }
 
 enum k3huf_exit k3huf_input_adopt(struct k3huf_input *input, int fd, const char *name, struct k3huf_fault *fault) {
     *input = (struct k3huf_input){.name = name, .fd = fd};
-    if (lseek(fd, 0, SEEK_SET) != 0) {
-        return k3huf_fault_errno(fault, name, "cannot be read back");
-    }
+    if (lseek(fd, 0, SEEK_SET) != 0) { return k3huf_fault_errno(fault, name, "cannot be read back"); }
     return look(input, fault);
 }
 
@@ -69,9 +57,7 @@ void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, ui
 }
 
 void k3huf_input_close(struct k3huf_input *input) {
-    if (input->owns_fd && input->fd >= 0) {
-        (void)close(input->fd);
-    }
+    if (input->owns_fd && input->fd >= 0) { (void)close(input->fd); }
     if (!input->view) { free(input->memory); }
     input->fd = -1;
     input->memory = NULL;
@@ -80,7 +66,9 @@ void k3huf_input_close(struct k3huf_input *input) {
 enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, uint8_t *buffer, size_t size,
                                     size_t *got, struct k3huf_fault *fault) {
     *got = 0;
-    if (input->view) { size = offset >= input->size ? 0 : size < input->size - offset ? size : (size_t)(input->size - offset); }
+    if (input->view) {
+        size = offset >= input->size ? 0 : size < input->size - offset ? size : (size_t)(input->size - offset);
+    }
     offset += input->base;
     if (input->memory != NULL) {
         if (offset < input->base + input->size) {
@@ -92,9 +80,7 @@ enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, 
     }
     while (*got < size && offset + *got <= INT64_MAX) {
         ssize_t n = pread(input->fd, buffer + *got, size - *got, (off_t)(offset + *got));
-        if (n == 0) {
-            break;
-        }
+        if (n == 0) { break; }
         if (n > 0) {
             *got += (size_t)n;
         } else if (errno != EINTR) {
@@ -114,9 +100,7 @@ enum k3huf_exit k3huf_input_read(struct k3huf_input *input, uint8_t *buffer, siz
     }
     while (*got < least) {
         ssize_t n = read(input->fd, buffer + *got, most - *got);
-        if (n == 0) {
-            break;
-        }
+        if (n == 0) { break; }
         if (n > 0) {
             *got += (size_t)n;
         } else if (errno != EINTR) {
@@ -128,9 +112,7 @@ enum k3huf_exit k3huf_input_read(struct k3huf_input *input, uint8_t *buffer, siz
 }
 
 enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault *fault) {
-    if (input->seekable) {
-        return K3HUF_EXIT_OK;
-    }
+    if (input->seekable) { return K3HUF_EXIT_OK; }
     uint8_t *memory = NULL;
     size_t size = 0;
     size_t capacity = 0;
@@ -151,9 +133,7 @@ enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault 
             free(memory);
             return code;
         }
-        if (got == 0) {
-            break;
-        }
+        if (got == 0) { break; }
         size += got;
     }
     input->memory = memory;
@@ -165,12 +145,8 @@ enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault 
 
 enum k3huf_exit k3huf_input_unchanged(struct k3huf_input *input, struct k3huf_fault *fault) {
     struct stat info;
-    if (input->memory != NULL || input->view) {
-        return K3HUF_EXIT_OK;
-    }
-    if (fstat(input->fd, &info) != 0) {
-        return k3huf_fault_errno(fault, input->name, "cannot be examined");
-    }
+    if (input->memory != NULL || input->view) { return K3HUF_EXIT_OK; }
+    if (fstat(input->fd, &info) != 0) { return k3huf_fault_errno(fault, input->name, "cannot be examined"); }
     if (S_ISREG(info.st_mode) && ((uint64_t)info.st_size != input->size || info.st_mtim.tv_sec != input->mtime.tv_sec ||
                                   info.st_mtim.tv_nsec != input->mtime.tv_nsec)) {
         return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");

@@ -123,8 +123,7 @@ static enum k3huf_exit gather(struct k3huf_input *input, struct facts *facts, st
     uint32_t bad = 0;
     facts->name = input->name;
     struct k3huf_run_facts run;
-    enum k3huf_exit code =
-        k3huf_decode_run(input, k3huf_pipeline_processors(), count, facts->histogram, &run, fault);
+    enum k3huf_exit code = k3huf_decode_run(input, k3huf_pipeline_processors(), count, facts->histogram, &run, fault);
     facts->run_bytes = run.run_bytes;
     if (code == K3HUF_EXIT_OK) { code = read_exactly(input, 0, bytes, sizeof bytes, fault); }
     if (code != K3HUF_EXIT_OK) { return code; }

@@ -45,8 +45,6 @@ void k3huf_generate(uint8_t *data, size_t size, uint64_t seed, const uint64_t hi
             s++;
         }
         data[i] = (uint8_t)random;
-        if (i + 1 < size) {
-            data[i + 1] = (uint8_t)s;
-        }
+        if (i + 1 < size) { data[i + 1] = (uint8_t)s; }
     }
 }

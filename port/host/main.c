@@ -9,8 +9,8 @@
 #include "manual.h"
 
 static const struct k3huf_command *const commands[] = {
-    &k3huf_command_pack,    &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,
-    &k3huf_command_inspect, &k3huf_command_bench,  &k3huf_command_plan,   &k3huf_command_list};
+    &k3huf_command_pack,  &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,   &k3huf_command_inspect,
+    &k3huf_command_bench, &k3huf_command_plan,   &k3huf_command_image,  &k3huf_command_offload, &k3huf_command_list};
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
 static const char general_help[] =

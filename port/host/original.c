@@ -30,15 +30,11 @@ bool k3huf_original_decode(const struct k3huf_original *original, const uint8_t 
             bits += 8;
         }
         struct k3huf_original_entry entry = original->table[acc >> (bits - K3HUF_CODE_LENGTH_MAX) & 0xFFFu];
-        if (entry.length == 0) {
-            return false;
-        }
+        if (entry.length == 0) { return false; }
         bits -= entry.length;
         out[2 * i] = raw[i];
         out[2 * i + 1] = entry.symbol;
     }
-    if (raw_bytes % 2 != 0) {
-        out[2 * odd] = raw[odd];
-    }
+    if (raw_bytes % 2 != 0) { out[2 * odd] = raw[odd]; }
     return true;
 }

@@ -19,9 +19,7 @@ static const int ending_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 /* Remove the temporary file, then end the way the signal ends a program. Only calls that POSIX allows in a handler. */
 static void on_signal(int number) {
-    if (temporary[0] != '\0') {
-        (void)unlink(temporary);
-    }
+    if (temporary[0] != '\0') { (void)unlink(temporary); }
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }
@@ -35,9 +33,7 @@ static void block_signals(sigset_t *before) {
     (void)sigprocmask(SIG_BLOCK, &set, before);
 }
 
-static void restore_signals(const sigset_t *before) {
-    (void)sigprocmask(SIG_SETMASK, before, NULL);
-}
+static void restore_signals(const sigset_t *before) { (void)sigprocmask(SIG_SETMASK, before, NULL); }
 
 static void handle_signals(void) {
     for (size_t i = 0; i < ENDING_SIGNALS; i++) {
@@ -69,9 +65,7 @@ static int create_temporary(const char *name) {
             memcpy(temporary, path, (size_t)length + 1);
             return fd;
         }
-        if (errno != EEXIST) {
-            return -1;
-        }
+        if (errno != EEXIST) { return -1; }
     }
     return -1;
 }
@@ -91,18 +85,14 @@ enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name,
     }
     struct stat info;
     if (stat(name, &info) == 0) {
-        if (S_ISDIR(info.st_mode)) {
-            return k3huf_fault_set(fault, K3HUF_EXIT_IO, name, NULL, "is a directory");
-        }
+        if (S_ISDIR(info.st_mode)) { return k3huf_fault_set(fault, K3HUF_EXIT_IO, name, NULL, "is a directory"); }
         if (!S_ISREG(info.st_mode)) {
             output->stream = true;
             output->fd = open(name, O_WRONLY | O_CLOEXEC);
             return output->fd >= 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, name, "cannot be opened for writing");
         }
     }
-    if (lstat(name, &info) == 0 && !force) {
-        return exists(fault, name);
-    }
+    if (lstat(name, &info) == 0 && !force) { return exists(fault, name); }
     sigset_t before;
     block_signals(&before);
     handle_signals();
@@ -179,15 +169,9 @@ enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset,
 
 /* Give the temporary file its name. Without `force`, not over a file that came into being meanwhile. */
 static int give_name(const struct k3huf_output *output) {
-    if (output->force) {
-        return rename(temporary, output->name);
-    }
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, output->name, RENAME_NOREPLACE) == 0) {
-        return 0;
-    }
-    if (errno != EINVAL && errno != ENOSYS) {
-        return -1;
-    }
+    if (output->force) { return rename(temporary, output->name); }
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, output->name, RENAME_NOREPLACE) == 0) { return 0; }
+    if (errno != EINVAL && errno != ENOSYS) { return -1; }
     /* A file system that cannot promise it: the next best. */
     struct stat info;
     if (lstat(output->name, &info) == 0) {
@@ -201,9 +185,7 @@ enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fa
     enum k3huf_exit code = K3HUF_EXIT_OK;
     if (output->stream) {
         /* Some file systems report a failed write only here. */
-        if (close(output->fd) != 0) {
-            code = k3huf_fault_errno(fault, output->name, "cannot be written");
-        }
+        if (close(output->fd) != 0) { code = k3huf_fault_errno(fault, output->name, "cannot be written"); }
         output->fd = -1;
         return code;
     }
@@ -239,9 +221,7 @@ void k3huf_output_discard(struct k3huf_output *output) {
         temporary[0] = '\0';
     }
     restore_signals(&before);
-    if (output->fd >= 0 && !(output->stream && output->fd == STDOUT_FILENO)) {
-        (void)close(output->fd);
-    }
+    if (output->fd >= 0 && !(output->stream && output->fd == STDOUT_FILENO)) { (void)close(output->fd); }
     output->fd = -1;
 }
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #define SLOTS_MAX (2u * K3HUF_THREADS_MAX)
@@ -44,7 +45,8 @@ static bool may_plan(const struct state *state) {
 
 /* Plan a job; false: there was none. The lock is held before and after, not meanwhile. */
 static bool plan(struct state *state, unsigned *slot) {
-    const unsigned next = state->free[--state->free_count];
+    const unsigned at = --state->free_count;
+    const unsigned next = state->free[at];
     const uint64_t held = state->held;
     uint64_t bytes = 0;
     state->planning = true;
@@ -63,7 +65,10 @@ static bool plan(struct state *state, unsigned *slot) {
         state->planned++;
         *slot = next;
     } else {
-        state->free[state->free_count++] = next;
+        /* Back to where it was, below slots taken meanwhile: those have memory already, this one may have none yet. */
+        memmove(state->free + at + 1, state->free + at, (state->free_count - at) * sizeof state->free[0]);
+        state->free[at] = next;
+        state->free_count++;
         state->waiting = said == K3HUF_PLAN_WAIT;
         state->ended = state->ended || said == K3HUF_PLAN_END;
     }

@@ -12,16 +12,12 @@ bool k3huf_virt_instructions_start(void) {
     uint64_t features;
     __asm__ volatile("mrs %0, id_aa64dfr0_el1" : "=r"(features));
     uint64_t version = (features >> 8) & 15u;
-    if (version == 0 || version == 15) {
-        return false; /* no PMU, or not the architecture's */
-    }
+    if (version == 0 || version == 15) { return false; /* no PMU, or not the architecture's */ }
     uint64_t events, control;
     __asm__ volatile("mrs %0, pmceid0_el0" : "=r"(events));
     __asm__ volatile("mrs %0, pmcr_el0" : "=r"(control));
     uint64_t counters = (control >> 11) & 31u;
-    if (((events >> EVENT_INST_RETIRED) & 1u) == 0 || counters == 0) {
-        return false;
-    }
+    if (((events >> EVENT_INST_RETIRED) & 1u) == 0 || counters == 0) { return false; }
     __asm__ volatile("msr pmevtyper0_el0, %0\n\t" /* count the event at EL1 and EL0 */
                      "msr pmcntenset_el0, %1\n\t"
                      "msr pmcr_el0, %2\n\t"

@@ -66,9 +66,7 @@ static bool load(struct cursor *cursor, const struct file *file, uint64_t offset
     size = size < CURSOR_BYTES ? size : CURSOR_BYTES;
     cursor->offset = offset;
     cursor->size = 0;
-    if (size == 0) {
-        return true;
-    }
+    if (size == 0) { return true; }
     if (!k3huf_semihost_seek(file->handle, offset) ||
         k3huf_semihost_read(file->handle, cursor->bytes, (size_t)size) != (int64_t)size) {
         printf("k3huf_decode: %s: offset %" PRIu64 ": cannot be read\n", file->name, offset);
@@ -92,9 +90,7 @@ static bool compare(const struct file *original, uint64_t offset, const uint8_t 
         size_t count = 0;
         const uint8_t *want = span(&expected, offset, &count);
         if (count == 0) {
-            if (!load(&expected, original, offset, CURSOR_BYTES)) {
-                return false;
-            }
+            if (!load(&expected, original, offset, CURSOR_BYTES)) { return false; }
             want = span(&expected, offset, &count);
             if (count == 0) {
                 printf("k3huf_decode: %s: ends at %" PRIu64 ", the run goes on\n", original->name, original->length);
@@ -119,12 +115,8 @@ static bool compare(const struct file *original, uint64_t offset, const uint8_t 
 static void print_place(const struct file *run, enum k3huf_status status) {
     const struct k3huf_place *place = k3huf_where(&decoder);
     printf("k3huf_decode: %s: ", run->name);
-    if (place->stripe != K3HUF_NO_STRIPE) {
-        printf("stripe %" PRIu32 ", ", place->stripe);
-    }
-    if (place->block != K3HUF_NO_BLOCK) {
-        printf("block %" PRIu32 ", ", place->block);
-    }
+    if (place->stripe != K3HUF_NO_STRIPE) { printf("stripe %" PRIu32 ", ", place->stripe); }
+    if (place->block != K3HUF_NO_BLOCK) { printf("block %" PRIu32 ", ", place->block); }
     printf("offset %" PRIu64 ": %s\n", place->offset, k3huf_status_text(status));
 }
 
@@ -150,15 +142,11 @@ static bool decode(const struct file *run, const struct file *original, bool cou
         io.coded = span(&coded, need.coded_offset, &io.coded_size);
         io.raw = span(&raw, need.raw_offset, &io.raw_size);
         if (status == K3HUF_WAIT || io.coded_size == 0) {
-            if (!load(&coded, run, need.coded_offset, need.coded_bytes)) {
-                return false;
-            }
+            if (!load(&coded, run, need.coded_offset, need.coded_bytes)) { return false; }
             io.coded = span(&coded, need.coded_offset, &io.coded_size);
         }
         if (status == K3HUF_WAIT || io.raw_size == 0) {
-            if (!load(&raw, run, need.raw_offset, need.raw_bytes)) {
-                return false;
-            }
+            if (!load(&raw, run, need.raw_offset, need.raw_bytes)) { return false; }
             io.raw = span(&raw, need.raw_offset, &io.raw_size);
         }
         bool loaded = status == K3HUF_WAIT;
@@ -176,23 +164,15 @@ static bool decode(const struct file *run, const struct file *original, bool cou
         uint64_t ticks = k3huf_virt_ticks();
         status = k3huf_decode(&decoder, &io);
         totals->ticks += k3huf_virt_ticks() - ticks;
-        if (count_instructions) {
-            totals->instructions += (uint32_t)(k3huf_virt_instructions() - instructions);
-        }
+        if (count_instructions) { totals->instructions += (uint32_t)(k3huf_virt_instructions() - instructions); }
 
         size_t size = (size_t)(io.out - made);
-        if (original != NULL && !compare(original, need.out_offset, made, size)) {
-            return false;
-        }
+        if (original != NULL && !compare(original, need.out_offset, made, size)) { return false; }
         totals->crc = k3huf_crc32c(totals->crc, made, size);
         totals->raw_bytes += size;
-        if (status == K3HUF_WAIT && loaded) {
-            break; /* full windows were not enough: the file ends too early */
-        }
+        if (status == K3HUF_WAIT && loaded) { break; /* full windows were not enough: the file ends too early */ }
     }
-    if (status == K3HUF_WAIT || status == K3HUF_DONE) {
-        status = k3huf_finish(&decoder);
-    }
+    if (status == K3HUF_WAIT || status == K3HUF_DONE) { status = k3huf_finish(&decoder); }
     if (status != K3HUF_DONE) {
         print_place(run, status);
         return false;
@@ -207,24 +187,16 @@ static bool decode(const struct file *run, const struct file *original, bool cou
 
 static bool decode_files(const char *run_name, const char *original_name, bool count_instructions) {
     struct file run, original;
-    if (!open_file(&run, run_name) || (original_name != NULL && !open_file(&original, original_name))) {
-        return false;
-    }
+    if (!open_file(&run, run_name) || (original_name != NULL && !open_file(&original, original_name))) { return false; }
     struct totals totals = {0};
-    if (!decode(&run, original_name != NULL ? &original : NULL, count_instructions, &totals)) {
-        return false;
-    }
+    if (!decode(&run, original_name != NULL ? &original : NULL, count_instructions, &totals)) { return false; }
     printf("%s: %" PRIu64 " bytes from %" PRIu64 ", CRC-32C %08" PRIx32 ", %s, %" PRIu64 " ticks of %" PRIu64 " Hz",
            run_name, totals.raw_bytes, run.length, totals.crc,
            original_name != NULL ? "as the original" : "not compared", totals.ticks, k3huf_virt_tick_hz());
-    if (count_instructions) {
-        printf(", %" PRIu64 " instructions", totals.instructions);
-    }
+    if (count_instructions) { printf(", %" PRIu64 " instructions", totals.instructions); }
     printf("\n");
     (void)k3huf_semihost_close(run.handle);
-    if (original_name != NULL) {
-        (void)k3huf_semihost_close(original.handle);
-    }
+    if (original_name != NULL) { (void)k3huf_semihost_close(original.handle); }
     return true;
 }
 
@@ -235,9 +207,7 @@ int main(int argc, char **argv) {
     }
     bool count_instructions = k3huf_virt_instructions_start();
     for (int i = 1; i < argc; i += 2) {
-        if (!decode_files(argv[i], i + 1 < argc ? argv[i + 1] : NULL, count_instructions)) {
-            return EXIT_FAILED;
-        }
+        if (!decode_files(argv[i], i + 1 < argc ? argv[i + 1] : NULL, count_instructions)) { return EXIT_FAILED; }
     }
     return 0;
 }

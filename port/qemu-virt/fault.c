@@ -7,7 +7,7 @@
 #include "virt.h"
 
 /* From linker/qemu-virt.ld. */
-extern char __stack_guard[], __stack_bottom[];
+extern char __stack_guard[], __stack_bottom[], __core_stacks_start[], __core_stacks_end[];
 
 static const char *const vector_name[4] = {"synchronous exception", "IRQ", "FIQ", "SError"};
 
@@ -43,6 +43,10 @@ static void print_register(const char *name, uint64_t value) {
     k3huf_semihost_write0(text);
 }
 
+static bool within(uint64_t address, const char *start, const char *end) {
+    return address >= (uintptr_t)start && address < (uintptr_t)end;
+}
+
 void k3huf_virt_fault(uint64_t vector, uint64_t esr, uint64_t elr, uint64_t far, uint64_t spsr, uint64_t sp,
                       uint64_t lr) {
     k3huf_semihost_write0("fault: ");
@@ -52,7 +56,9 @@ void k3huf_virt_fault(uint64_t vector, uint64_t esr, uint64_t elr, uint64_t far,
     k3huf_semihost_write0(": ");
     k3huf_semihost_write0(class_name(esr));
     uint64_t exception_class = (esr >> 26) & 0x3fu;
-    if (exception_class == 0x25 && far >= (uintptr_t)__stack_guard && far < (uintptr_t)__stack_bottom) {
+    /* Of the further cores' memory nothing but the guard pages can fault. */
+    if (exception_class == 0x25 &&
+        (within(far, __stack_guard, __stack_bottom) || within(far, __core_stacks_start, __core_stacks_end))) {
         k3huf_semihost_write0(", stack overflow into the guard page");
     }
     print_register("\nfault: ESR ", esr);

@@ -15,6 +15,10 @@ extern char __tls_base[], __tls_offset[];
 static char line[LINE_BYTES];
 static char *arguments[ARGUMENTS_MAX + 1u];
 
+static uint64_t start_level;
+
+uint64_t k3huf_virt_start_level(void) { return start_level; }
+
 /* Cut the command line at its spaces, in place. Returns the number of arguments, or -1 for too many. */
 static int split(char *text) {
     uint32_t count = 0;
@@ -22,12 +26,8 @@ static int split(char *text) {
         while (*text == ' ') {
             *text++ = '\0';
         }
-        if (*text == '\0') {
-            break;
-        }
-        if (count == ARGUMENTS_MAX) {
-            return -1;
-        }
+        if (*text == '\0') { break; }
+        if (count == ARGUMENTS_MAX) { return -1; }
         arguments[count++] = text;
         while (*text != '\0' && *text != ' ') {
             ++text;
@@ -37,7 +37,8 @@ static int split(char *text) {
     return (int)count;
 }
 
-void k3huf_virt_main(void) {
+void k3huf_virt_main(uint64_t level) {
+    start_level = level;
     /* The thread pointer for picolibc's errno; its block was loaded (.tdata) or cleared (.tbss) with the rest. */
     __asm__ volatile("msr tpidr_el0, %0" : : "r"((uintptr_t)__tls_base - (uintptr_t)__tls_offset));
 

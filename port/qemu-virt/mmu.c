@@ -16,8 +16,10 @@
 #define ENTRY_TABLE_OR_PAGE 2u /* a table above the last level, a page at the last level; a block without it */
 #define ENTRY_ADDRESS UINT64_C(0x0000fffffffff000)
 
-/* Lower and upper attributes. Index into MAIR_EL1 as start.S sets it: 0 normal write-back, 1 device-nGnRE. */
+/* Lower and upper attributes. Index into MAIR_EL1 as start.S sets it: 0 normal write-back, 1 device-nGnRE, 2 normal
+ * non-cacheable. */
 #define ATTRIBUTE_DEVICE (UINT64_C(1) << 2)
+#define ATTRIBUTE_UNCACHED (UINT64_C(2) << 2)
 #define ATTRIBUTE_READ_ONLY (UINT64_C(2) << 6)
 #define ATTRIBUTE_INNER_SHAREABLE (UINT64_C(3) << 8)
 #define ATTRIBUTE_ACCESSED (UINT64_C(1) << 10)
@@ -32,15 +34,10 @@ static struct {
 
 static uint64_t attributes(enum virt_memory kind) {
     uint64_t bits = ATTRIBUTE_ACCESSED | ATTRIBUTE_INNER_SHAREABLE | ATTRIBUTE_NO_EXECUTE_EL0;
-    if (kind != VIRT_TEXT) {
-        bits |= ATTRIBUTE_NO_EXECUTE_EL1;
-    }
-    if (kind == VIRT_TEXT || kind == VIRT_RODATA) {
-        bits |= ATTRIBUTE_READ_ONLY;
-    }
-    if (kind == VIRT_DEVICE) {
-        bits |= ATTRIBUTE_DEVICE;
-    }
+    if (kind != VIRT_TEXT) { bits |= ATTRIBUTE_NO_EXECUTE_EL1; }
+    if (kind == VIRT_TEXT || kind == VIRT_RODATA) { bits |= ATTRIBUTE_READ_ONLY; }
+    if (kind == VIRT_DEVICE) { bits |= ATTRIBUTE_DEVICE; }
+    if (kind == VIRT_UNCACHED) { bits |= ATTRIBUTE_UNCACHED; }
     return bits;
 }
 
@@ -48,9 +45,7 @@ static uint64_t attributes(enum virt_memory kind) {
 static void store(volatile uint64_t *entry, uint64_t value) { *entry = value; }
 
 static uint64_t *new_table(void) {
-    if (tables.used == VIRT_TABLES) {
-        return NULL;
-    }
+    if (tables.used == VIRT_TABLES) { return NULL; }
     uint64_t *table = tables.page[tables.used++];
     for (uint32_t i = 0; i < ENTRIES; ++i) {
         store(&table[i], 0);
@@ -62,17 +57,13 @@ static uint64_t *new_table(void) {
 static uint64_t *table_below(uint64_t *entry) {
     if (*entry == 0) {
         uint64_t *table = new_table();
-        if (table == NULL) {
-            return NULL;
-        }
+        if (table == NULL) { return NULL; }
         /* The walker must not see the entry before the table it points to is cleared. */
         __asm__ volatile("dsb ishst" : : : "memory");
         store(entry, (uintptr_t)table | ENTRY_VALID | ENTRY_TABLE_OR_PAGE);
         return table;
     }
-    if ((*entry & ENTRY_TABLE_OR_PAGE) == 0) {
-        return NULL;
-    }
+    if ((*entry & ENTRY_TABLE_OR_PAGE) == 0) { return NULL; }
     return (uint64_t *)(uintptr_t)(*entry & ENTRY_ADDRESS);
 }
 
@@ -86,21 +77,15 @@ static uintptr_t map_one(uintptr_t at, uintptr_t left, uint64_t bits) {
             store(entry, at | bits | ENTRY_VALID | (shift == PAGE_SHIFT ? ENTRY_TABLE_OR_PAGE : 0u));
             return size;
         }
-        if (shift == PAGE_SHIFT) {
-            return 0;
-        }
+        if (shift == PAGE_SHIFT) { return 0; }
         table = table_below(entry);
-        if (table == NULL) {
-            return 0;
-        }
+        if (table == NULL) { return 0; }
     }
 }
 
 bool k3huf_virt_map(uintptr_t base, uintptr_t size, enum virt_memory kind) {
     const uintptr_t end = (uintptr_t)1 << VIRT_ADDRESS_BITS;
-    if (base % VIRT_PAGE != 0 || size % VIRT_PAGE != 0 || base > end || size > end - base) {
-        return false;
-    }
+    if (base % VIRT_PAGE != 0 || size % VIRT_PAGE != 0 || base > end || size > end - base) { return false; }
     uint64_t bits = attributes(kind);
     bool mapped = true;
     while (size > 0 && mapped) {

@@ -46,12 +46,8 @@ int64_t k3huf_semihost_read(int64_t handle, void *data, size_t size) {
     while (done < size) {
         const uint64_t block[3] = {(uint64_t)handle, (uintptr_t)data + done, size - done};
         int64_t missing = call(SYS_READ, block); /* the bytes that were not read */
-        if (missing < 0 || (uint64_t)missing > size - done) {
-            return -1;
-        }
-        if ((uint64_t)missing == size - done) {
-            break;
-        }
+        if (missing < 0 || (uint64_t)missing > size - done) { return -1; }
+        if ((uint64_t)missing == size - done) { break; }
         done = size - (size_t)missing;
     }
     return (int64_t)done;

@@ -1,10 +1,10 @@
-/* start.S - from reset to C: entry at EL2 or EL1, translation on, exception vectors.
+/* start.S - from reset to C: entry at EL2 or EL1, translation on, exception vectors; the same for further cores.
  *
  * The one file that touches system registers of start-up. It places nothing (linker/qemu-virt.ld does) and decides no
  * memory attributes (mmu.c does). Register fields are those of the Arm Architecture Reference Manual (DDI 0487).
  *
- * main runs at EL1 on SP_EL0, so that every exception changes to SP_EL1, a stack of its own: an overflow of the main
- * stack into its guard page can still be reported.
+ * C runs at EL1 on SP_EL0, so that every exception changes to SP_EL1, a stack of its own: an overflow of a stack into
+ * its guard page can still be reported.
  */
 #include "virt.h"
 
@@ -15,7 +15,8 @@
 #define CPACR_EL1_FPEN (3 << 20)      /* FP and SIMD without traps */
 #define SCTLR_EL1_RES1 0x30d00800     /* bits that are one, everything else off, little-endian */
 #define SCTLR_EL1_ON 0x30d8180d       /* RES1, M, C, I, SA (stack alignment), WXN (no writable page executes) */
-#define MAIR_EL1_KINDS 0x04ff         /* index 0: normal write-back, index 1: device-nGnRE; see mmu.c */
+/* Index 0: normal write-back, 1: device-nGnRE, 2: normal non-cacheable; see mmu.c. */
+#define MAIR_EL1_KINDS 0x4404ff
 /* T0SZ; walks write-back cacheable and inner shareable; 4 KiB pages; TTBR1 off (EPD1). IPS is added at run time. */
 #define TCR_EL1_BASE ((64 - VIRT_ADDRESS_BITS) | (1 << 8) | (1 << 10) | (3 << 12) | (1 << 23))
 
@@ -43,13 +44,79 @@
     .type _start, %function
 _start:
     msr daifset, #15
-    /* One core starts the image; others wait until the port starts them. QEMU keeps them off (PSCI). */
+    /* One core starts the image; the others wait until the port starts them. QEMU keeps them off (PSCI). */
     mrs x0, mpidr_el1
     mov x1, #0xffffff
     movk x1, #0xff, lsl #32
     tst x0, x1
     b.ne park
+    mrs x20, CurrentEL
+    bl enter_el1
 
+    msr spsel, #1
+    address x0, __fault_stack_top
+    mov sp, x0
+    msr spsel, #0
+    address x0, __stack_top
+    mov sp, x0
+    mov x29, #0
+    mov x30, #0
+
+    /* What is written from here until the MMU is on lies between __early_start and __early_end: the tables and the
+     * stacks. Cached lines of it that an earlier stage left would hide those writes later, or overwrite them when they
+     * are evicted, so drop them, before the writes and after. */
+    bl drop_early
+    bl k3huf_virt_map_all
+    cbz x0, map_failed
+    mov x19, x0
+    bl drop_early
+    mov x0, x19
+    bl mmu_on
+
+    /* BSS is cleared through the cache, so that nothing has to be kept coherent by hand. */
+    address x0, __bss_start
+    address x1, __bss_end
+2:  cmp x0, x1
+    b.hs 3f
+    stp xzr, xzr, [x0], #16
+    b 2b
+3:  msr daifclr, #4 /* report SErrors (external aborts) too */
+    ubfx x0, x20, #2, #2 /* the exception level of the start */
+    bl k3huf_virt_main
+    b park
+
+map_failed:
+    die text_map, exit_start
+
+park:
+    wfe
+    b park
+
+/* A further core's first instruction, with MMU and caches off; x0 is what CPU_ON was given: the address of a struct
+ * k3huf_virt_start (virt.h), which its writer has cleaned to the point of coherency. */
+    .global k3huf_virt_core_entry
+    .type k3huf_virt_core_entry, %function
+k3huf_virt_core_entry:
+    msr daifset, #15
+    mov x19, x0
+    bl enter_el1
+    ldr x0, [x19, #VIRT_START_TABLES]
+    bl mmu_on
+    msr spsel, #1
+    ldr x0, [x19, #VIRT_START_FAULT_STACK]
+    mov sp, x0
+    msr spsel, #0
+    ldr x0, [x19, #VIRT_START_STACK]
+    mov sp, x0
+    mov x29, #0
+    msr daifclr, #4
+    ldr x0, [x19, #VIRT_START_CORE]
+    ldr x1, [x19, #VIRT_START_ENTRY]
+    blr x1
+    b park
+
+/* Return at EL1, with MMU and caches off, FP and SIMD on and the vectors in place. Changes x0, x1. */
+enter_el1:
     mrs x0, CurrentEL
     cmp x0, #(2 << 2)
     b.lo at_el1
@@ -102,44 +169,7 @@ at_el1:
     msr vbar_el1, x0
     msr tpidr_el1, xzr
     isb
-
-    msr spsel, #1
-    address x0, __fault_stack_top
-    mov sp, x0
-    msr spsel, #0
-    address x0, __stack_top
-    mov sp, x0
-    mov x29, #0
-    mov x30, #0
-
-    /* What is written from here until the MMU is on lies between __early_start and __early_end: the tables and the
-     * stacks. Cached lines of it that an earlier stage left would hide those writes later, or overwrite them when they
-     * are evicted, so drop them, before the writes and after. */
-    bl drop_early
-    bl k3huf_virt_map_all
-    cbz x0, map_failed
-    mov x19, x0
-    bl drop_early
-    mov x0, x19
-    bl mmu_on
-
-    /* BSS is cleared through the cache, so that nothing has to be kept coherent by hand. */
-    address x0, __bss_start
-    address x1, __bss_end
-2:  cmp x0, x1
-    b.hs 3f
-    stp xzr, xzr, [x0], #16
-    b 2b
-3:  msr daifclr, #4 /* report SErrors (external aborts) too */
-    bl k3huf_virt_main
-    b park
-
-map_failed:
-    die text_map, exit_start
-
-park:
-    wfe
-    b park
+    ret
 
 /* Invalidate the data cache by address to the point of coherency, from __early_start to __early_end. Both are multiples
  * of the page, hence of any cache line. Changes x0 ... x3. */

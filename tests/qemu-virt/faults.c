@@ -17,9 +17,7 @@ static uint32_t overflow(uint32_t n) { // NOLINT(misc-no-recursion): overflowing
     volatile uint8_t frame[256];
     frame[n % sizeof frame] = (uint8_t)n;
     depth = n;
-    if (n == UINT32_MAX) {
-        return 0;
-    }
+    if (n == UINT32_MAX) { return 0; }
     return overflow(n + 1u) + frame[n % sizeof frame];
 }
 

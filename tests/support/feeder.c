@@ -20,9 +20,7 @@ static struct k3huf_workspace workspace;
 static size_t smaller(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
 
 static uint64_t draw(struct k3huf_rng *rng, struct k3huf_chunks chunks) {
-    if (chunks.least >= chunks.most) {
-        return chunks.least;
-    }
+    if (chunks.least >= chunks.most) { return chunks.least; }
     return chunks.least + (uint64_t)k3huf_rng_below(rng, chunks.most - chunks.least + 1u);
 }
 
@@ -31,9 +29,7 @@ static void give(const struct k3huf_feed *feed, struct span *span, enum k3huf_sp
     span->possible = possible;
     span->size = smaller(size, possible);
     span->at = NULL;
-    if (span->size == 0) {
-        return;
-    }
+    if (span->size == 0) { return; }
     if (feed->place_span != NULL) {
         span->at = feed->place_span(feed->context, which, bytes, span->size);
     } else {
@@ -53,9 +49,7 @@ static const uint8_t *input_at(const struct k3huf_feed *feed, uint64_t offset) {
 
 /* How the decoder dealt with one span: NULL or the fault. */
 static const char *check_span(const struct span *span, const uint8_t *at, size_t size) {
-    if (size > span->size) {
-        return "a span grew";
-    }
+    if (size > span->size) { return "a span grew"; }
     if (span->at == NULL ? at != NULL : at != span->at + (span->size - size)) {
         return "a span was not advanced by what was used of it";
     }
@@ -63,9 +57,7 @@ static const char *check_span(const struct span *span, const uint8_t *at, size_t
 }
 
 static void fail(struct k3huf_feed *feed, const char *fault) {
-    if (feed->fault == NULL && fault != NULL) {
-        feed->fault = fault;
-    }
+    if (feed->fault == NULL && fault != NULL) { feed->fault = fault; }
 }
 
 /* One call of k3huf_decode(). Returns whether it was given all there is. */
@@ -78,9 +70,7 @@ static bool call(struct k3huf_feed *feed, struct k3huf_rng *rng, const struct k3
              input_left(feed, need->raw_offset, need->raw_bytes), draw(rng, feed->raw_chunks) + extra);
     }
     uint64_t out_wanted = draw(rng, feed->out_chunks) + extra;
-    if (out_wanted < need->out_bytes) {
-        out_wanted = need->out_bytes;
-    }
+    if (out_wanted < need->out_bytes) { out_wanted = need->out_bytes; }
     uint8_t *const final = feed->out + feed->produced;
     give(feed, &out, K3HUF_SPAN_OUT, final, feed->out_size - feed->produced, out_wanted);
 
@@ -100,20 +90,14 @@ static bool call(struct k3huf_feed *feed, struct k3huf_rng *rng, const struct k3
     fail(feed, check_span(&coded, io.coded, io.coded_size));
     fail(feed, check_span(&raw, io.raw, io.raw_size));
     fail(feed, check_span(&out, io.out, io.out_size));
-    if (feed->fault != NULL) {
-        return true;
-    }
+    if (feed->fault != NULL) { return true; }
     const size_t used_coded = coded.size - io.coded_size, used_raw = raw.size - io.raw_size;
     const size_t made = out.size - io.out_size;
     if (feed->status == K3HUF_WAIT && used_coded + used_raw + made != 0) {
         fail(feed, "K3HUF_WAIT, yet a span was used");
     }
-    if (memcmp(behind, final + out.size, behind_size) != 0) {
-        fail(feed, "bytes behind the output span were written");
-    }
-    if (feed->place_span != NULL && out.size > 0) {
-        memcpy(final, out.at, out.size);
-    }
+    if (memcmp(behind, final + out.size, behind_size) != 0) { fail(feed, "bytes behind the output span were written"); }
+    if (feed->place_span != NULL && out.size > 0) { memcpy(final, out.at, out.size); }
     if (feed->expected != NULL && made > 0 && memcmp(final, feed->expected + feed->produced, made) != 0) {
         fail(feed, "wrong bytes were made final");
     }
@@ -121,9 +105,7 @@ static bool call(struct k3huf_feed *feed, struct k3huf_rng *rng, const struct k3
 
     struct k3huf_need next;
     k3huf_decoder_need(&decoder, &next);
-    if (feed->status == K3HUF_OK && used_coded + used_raw == 0) {
-        fail(feed, "K3HUF_OK, yet no input was used");
-    }
+    if (feed->status == K3HUF_OK && used_coded + used_raw == 0) { fail(feed, "K3HUF_OK, yet no input was used"); }
     if (!k3huf_is_error(feed->status) && next.out_offset != feed->produced) {
         fail(feed, "the output offset is not the number of final bytes");
     }
@@ -184,9 +166,7 @@ void k3huf_feed_run(struct k3huf_feed *feed) {
     feed->fault = NULL;
     feed->place = (struct k3huf_place){K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0};
     feed->status = k3huf_decoder_init(&decoder, &config);
-    if (feed->status != K3HUF_OK) {
-        return;
-    }
+    if (feed->status != K3HUF_OK) { return; }
     bool finished = false;
     while (feed->fault == NULL) {
         struct k3huf_need need;
@@ -205,13 +185,9 @@ void k3huf_feed_run(struct k3huf_feed *feed) {
             finished = true;
             break;
         }
-        if (feed->calls > most_calls) {
-            fail(feed, "no end: more calls than the sizes allow");
-        }
+        if (feed->calls > most_calls) { fail(feed, "no end: more calls than the sizes allow"); }
     }
-    if (feed->fault != NULL) {
-        return;
-    }
+    if (feed->fault != NULL) { return; }
     if (k3huf_is_error(feed->status)) {
         feed->place = *k3huf_where(&decoder);
     } else if (feed->status != K3HUF_DONE) {

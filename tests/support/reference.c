@@ -36,20 +36,12 @@ const char *k3huf_reference_code_build(struct k3huf_reference_code *code, const 
     uint32_t space = 0; /* in units of 2^-12 */
     unsigned n = 0;
     for (unsigned symbol = 0; symbol < 256; symbol++) {
-        if (codelen[symbol] > 12) {
-            return "a code length over 12";
-        }
+        if (codelen[symbol] > 12) { return "a code length over 12"; }
         code->length[symbol] = codelen[symbol];
-        if (codelen[symbol] > 0) {
-            space += 4096u >> codelen[symbol];
-        }
-        if (codelen[symbol] > code->longest) {
-            code->longest = codelen[symbol];
-        }
+        if (codelen[symbol] > 0) { space += 4096u >> codelen[symbol]; }
+        if (codelen[symbol] > code->longest) { code->longest = codelen[symbol]; }
     }
-    if (space > 4096) {
-        return "an over-full code space";
-    }
+    if (space > 4096) { return "an over-full code space"; }
     uint32_t next = 0; /* first[l] */
     for (unsigned length = 1; length <= 12; length++) {
         code->first[length] = next;
@@ -97,13 +89,9 @@ int k3huf_reference_put(const struct k3huf_reference_code *code, const uint8_t *
                         size_t capacity, uint64_t *bit) {
     for (size_t i = 0; i < n; i++) {
         unsigned length = code->length[symbols[i]];
-        if (length == 0) {
-            return false;
-        }
+        if (length == 0) { return false; }
         for (unsigned k = length; k-- > 0; ++*bit) {
-            if (*bit / 8 >= capacity) {
-                return false;
-            }
+            if (*bit / 8 >= capacity) { return false; }
             if (((code->word[symbols[i]] >> k) & 1u) != 0) {
                 coded[*bit / 8] = (uint8_t)(coded[*bit / 8] | (0x80u >> (*bit % 8)));
             }
@@ -126,42 +114,24 @@ struct stripe {
 static const char *find_index(struct stripe *stripe) {
     stripe->indexed = false;
     /* A stripe without odd bytes carries no index; whatever its filler holds is plain filler. */
-    if (stripe->odd == 0 || stripe->pad < 4 || memcmp(stripe->filler, "K3IX", 4) != 0) {
-        return NULL;
-    }
-    if (stripe->pad < 16) {
-        return "an index header cut short by the filler's end";
-    }
+    if (stripe->odd == 0 || stripe->pad < 4 || memcmp(stripe->filler, "K3IX", 4) != 0) { return NULL; }
+    if (stripe->pad < 16) { return "an index header cut short by the filler's end"; }
     uint8_t header[16];
     memcpy(header, stripe->filler, 16);
-    if (little(header + 4, 2) != 1) {
-        return "an unknown index version";
-    }
-    if (header[6] < 12 || header[6] > 20) {
-        return "block_log2 outside 12 ... 20";
-    }
-    if (header[7] != 0) {
-        return "index flags";
-    }
+    if (little(header + 4, 2) != 1) { return "an unknown index version"; }
+    if (header[6] < 12 || header[6] > 20) { return "block_log2 outside 12 ... 20"; }
+    if (header[7] != 0) { return "index flags"; }
     stripe->block_symbols = (uint64_t)1 << header[6];
     stripe->nblocks = (stripe->odd + stripe->block_symbols - 1) / stripe->block_symbols;
-    if (little(header + 8, 4) != stripe->nblocks) {
-        return "a block count that does not fit the stripe";
-    }
-    if (stripe->pad < 16 + 8 * stripe->nblocks) {
-        return "an index longer than the filler";
-    }
+    if (little(header + 8, 4) != stripe->nblocks) { return "a block count that does not fit the stripe"; }
+    if (stripe->pad < 16 + 8 * stripe->nblocks) { return "an index longer than the filler"; }
     memset(header + 12, 0, 4);
     uint32_t crc = k3huf_reference_crc32c(0, header, 16);
     crc = k3huf_reference_crc32c(crc, stripe->filler + 16, (size_t)(8 * stripe->nblocks));
-    if (crc != little(stripe->filler + 12, 4)) {
-        return "a wrong CRC of the index";
-    }
+    if (crc != little(stripe->filler + 12, 4)) { return "a wrong CRC of the index"; }
     stripe->entries = stripe->filler + 16;
     stripe->indexed = true;
-    if (little(stripe->entries, 4) != 0) {
-        return "a first offset that is not 0";
-    }
+    if (little(stripe->entries, 4) != 0) { return "a first offset that is not 0"; }
     for (uint64_t b = 1; b < stripe->nblocks; b++) {
         if (little(stripe->entries + 8 * b, 4) < little(stripe->entries + 8 * (b - 1), 4)) {
             return "an offset that goes back";
@@ -172,9 +142,7 @@ static const char *find_index(struct stripe *stripe) {
 
 static const char *decode_stripe(const struct k3huf_reference_code *code, struct stripe *stripe, uint8_t *out) {
     const char *wrong = find_index(stripe);
-    if (wrong != NULL) {
-        return wrong;
-    }
+    if (wrong != NULL) { return wrong; }
     uint64_t bit = 0;
     for (uint64_t i = 0; i < stripe->odd; i++) {
         if (stripe->indexed && i % stripe->block_symbols == 0 &&
@@ -182,17 +150,11 @@ static const char *decode_stripe(const struct k3huf_reference_code *code, struct
             return "a block that does not begin at its offset";
         }
         int symbol = k3huf_reference_symbol(code, stripe->coded, stripe->huf * 8, &bit);
-        if (symbol == K3HUF_REFERENCE_NO_CODE) {
-            return "bits that are no code";
-        }
-        if (symbol == K3HUF_REFERENCE_NO_BITS) {
-            return "a coded plane that ends before the last symbol";
-        }
+        if (symbol == K3HUF_REFERENCE_NO_CODE) { return "bits that are no code"; }
+        if (symbol == K3HUF_REFERENCE_NO_BITS) { return "a coded plane that ends before the last symbol"; }
         out[2 * i + 1] = (uint8_t)symbol;
     }
-    if (stripe->huf != (bit + 7) / 8) {
-        return "bytes after the last symbol";
-    }
+    if (stripe->huf != (bit + 7) / 8) { return "bytes after the last symbol"; }
     for (; bit < stripe->huf * 8; bit++) {
         if (((stripe->coded[bit / 8] >> (7 - bit % 8)) & 1u) != 0) {
             return "bits that are not 0 after the last symbol";
@@ -215,64 +177,38 @@ const char *k3huf_reference_decode(const uint8_t *run, size_t size, uint8_t *out
                                    size_t *used) {
     *raw_bytes = 0;
     *used = 0;
-    if (size < 288) {
-        return "a run shorter than its header";
-    }
-    if (memcmp(run, "KHUF", 4) != 0) {
-        return "not a run";
-    }
-    if (little(run + 4, 4) != 1) {
-        return "an unknown version";
-    }
+    if (size < 288) { return "a run shorter than its header"; }
+    if (memcmp(run, "KHUF", 4) != 0) { return "not a run"; }
+    if (little(run + 4, 4) != 1) { return "an unknown version"; }
     uint64_t total = little(run + 8, 8);
     uint64_t nstripes = little(run + 16, 4);
     struct k3huf_reference_code code;
     const char *wrong = k3huf_reference_code_build(&code, run + 20);
-    if (wrong != NULL) {
-        return wrong;
-    }
-    if (total > out_size) {
-        return "an output larger than the memory for it";
-    }
+    if (wrong != NULL) { return wrong; }
+    if (total > out_size) { return "an output larger than the memory for it"; }
     uint64_t at = 288, done = 0;
     for (uint64_t i = 0; i < nstripes; i++) {
-        if (size - at < 16) {
-            return "an end inside a stripe header";
-        }
+        if (size - at < 16) { return "an end inside a stripe header"; }
         const uint8_t *header = run + at;
         struct stripe stripe = {
             .raw = little(header + 4, 4), .huf = little(header + 8, 4), .pad = little(header + 12, 4)};
-        if (little(header, 4) != (0x4655484Bu ^ (uint32_t)i)) {
-            return "a wrong stripe magic";
-        }
-        if (stripe.raw == 0 || stripe.raw > 67108864) {
-            return "a stripe size outside 1 ... 64 MiB";
-        }
-        if (stripe.raw > total - done) {
-            return "stripes larger than the run";
-        }
+        if (little(header, 4) != (0x4655484Bu ^ (uint32_t)i)) { return "a wrong stripe magic"; }
+        if (stripe.raw == 0 || stripe.raw > 67108864) { return "a stripe size outside 1 ... 64 MiB"; }
+        if (stripe.raw > total - done) { return "stripes larger than the run"; }
         stripe.odd = stripe.raw / 2;
         stripe.even = stripe.raw - stripe.odd;
-        if (stripe.odd > 0 && code.longest == 0) {
-            return "an empty code";
-        }
+        if (stripe.odd > 0 && code.longest == 0) { return "an empty code"; }
         at += 16;
-        if (size - at < stripe.huf + stripe.even + stripe.pad) {
-            return "an end inside a stripe";
-        }
+        if (size - at < stripe.huf + stripe.even + stripe.pad) { return "an end inside a stripe"; }
         stripe.coded = run + at;
         stripe.plane = stripe.coded + stripe.huf;
         stripe.filler = stripe.plane + stripe.even;
         wrong = decode_stripe(&code, &stripe, out + done);
-        if (wrong != NULL) {
-            return wrong;
-        }
+        if (wrong != NULL) { return wrong; }
         at += stripe.huf + stripe.even + stripe.pad;
         done += stripe.raw;
     }
-    if (done != total) {
-        return "stripes smaller than the run";
-    }
+    if (done != total) { return "stripes smaller than the run"; }
     *raw_bytes = (size_t)done;
     *used = (size_t)at;
     return NULL;
@@ -288,9 +224,7 @@ static uint64_t encode_stripe(const struct k3huf_reference_code *code, const str
     uint32_t nblocks = plan->block_log2 == 0 || odd == 0 ? 0 : (odd - 1) / block_symbols + 1;
     uint32_t index = nblocks == 0 ? 0 : 16 + 8 * nblocks;
     uint64_t fixed = 16 + (uint64_t)even + index + plan->filler;
-    if (capacity < fixed) {
-        return 0;
-    }
+    if (capacity < fixed) { return 0; }
 
     uint8_t *coded = out + 16;
     memset(out, 0, (size_t)capacity);
@@ -319,9 +253,7 @@ static uint64_t encode_stripe(const struct k3huf_reference_code *code, const str
         put_little(filler + 8, 4, nblocks);
         bit = 0;
         for (uint32_t i = 0; i < odd; i++) {
-            if (i % block_symbols == 0) {
-                put_little(filler + 16 + 8 * (size_t)(i / block_symbols), 4, bit);
-            }
+            if (i % block_symbols == 0) { put_little(filler + 16 + 8 * (size_t)(i / block_symbols), 4, bit); }
             bit += code->length[raw[2 * (size_t)i + 1]];
         }
         for (uint32_t b = 0; b < nblocks; b++) {
@@ -338,17 +270,13 @@ static uint64_t encode_stripe(const struct k3huf_reference_code *code, const str
 size_t k3huf_reference_encode(const struct k3huf_reference_plan *plan, const uint8_t *raw, size_t raw_size,
                               uint8_t *run, size_t capacity) {
     struct k3huf_reference_code code;
-    if (capacity < 288 || k3huf_reference_code_build(&code, plan->codelen) != NULL) {
-        return 0;
-    }
+    if (capacity < 288 || k3huf_reference_code_build(&code, plan->codelen) != NULL) { return 0; }
     uint64_t at = 288;
     uint32_t nstripes = 0;
     for (size_t done = 0; done < raw_size; nstripes++) {
         uint32_t raw_bytes = raw_size - done < plan->stripe_bytes ? (uint32_t)(raw_size - done) : plan->stripe_bytes;
         uint64_t size = encode_stripe(&code, plan, nstripes, raw + done, raw_bytes, run + at, capacity - at);
-        if (size == 0) {
-            return 0;
-        }
+        if (size == 0) { return 0; }
         at += size;
         done += raw_bytes;
     }

@@ -6,9 +6,7 @@
 void k3huf_random_code(struct k3huf_rng *rng, unsigned n, unsigned depth, uint8_t codelen[256]) {
     uint8_t leaf[256] = {0};
     unsigned leaves = 1;
-    if (n < 2) {
-        leaf[0] = 1;
-    }
+    if (n < 2) { leaf[0] = 1; }
     while (leaves < n) {
         /* Split a leaf: the newest one for an unequal tree, any one for a bushy tree. */
         unsigned i = k3huf_rng_below(rng, 100) < depth ? leaves - 1 : k3huf_rng_below(rng, leaves);

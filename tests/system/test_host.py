@@ -332,7 +332,8 @@ class Refusals(HostTest):
         self.assertEqual(self.files(), ["file"])
 
     def test_no_such_input(self):
-        for command in (("pack", "none", "out"), ("unpack", "none", "out"), ("index", "none", "out"), ("verify", "none"), ("inspect", "none"),
+        for command in (("pack", "none", "out"), ("unpack", "none", "out"), ("index", "none", "out"),
+                        ("verify", "none"), ("inspect", "none"),
                         ("verify", data("two_bytes.k3h"), "none")):
             with self.subTest(command=command):
                 self.fails(IO, r"none: .*No such file", *command)
@@ -506,7 +507,8 @@ class Usage(HostTest):
             self.assertRegex(text, rf"(?m)^ +{command} ")
             self.assertTrue(self.good(command, "--help").decode().startswith(f"usage: k3huf_host {command}"))
             self.assertEqual(self.good(command, "-h"), self.good(command, "--help"))
-        self.assertRegex(self.good("--version").decode(), r"\Ak3huf_host \d+\.\d+\.\d+\ninstruction set: \w+ [^\n]+\n\Z")
+        self.assertRegex(self.good("--version").decode(),
+                         r"\Ak3huf_host \d+\.\d+\.\d+\ninstruction set: \w+ [^\n]+\n\Z")
 
     def test_no_command(self):
         done = self.tool()
@@ -525,7 +527,8 @@ class Usage(HostTest):
                           ("pack", "--stripe-size", "99999999999999999999", "a", "b"),
                           ("pack", "--stripe-size", "17592186044416M", "a", "b"),
                           ("pack", "--stripe-size", "1KK", "a", "b"), ("pack", "--stripe-size", "", "a", "b"),
-                          ("index",), ("index", "a"), ("index", "a", "b", "c"), ("index", "--block-log2", "11", "a", "b"),
+                          ("index",), ("index", "a"), ("index", "a", "b", "c"),
+                          ("index", "--block-log2", "11", "a", "b"),
                           ("index", "--no-index", "a", "b"), ("pack", "-T", "0", "a", "b"),
                           ("pack", "-T", "257", "a", "b"), ("pack", "--threads", "x", "a", "b"), ("unpack", "-T"),
                           ("verify", "-T", "", "a"), ("inspect", "-T", "1", "a"),

@@ -38,7 +38,8 @@ class Threads(HostTest):
                     self.good("unpack", "--force", "-T", threads, "out", "back")
                     self.assertEqual(read(self.path("back")), content)
                     self.good("verify", "-T", threads, "out", "in")
-                    self.assertEqual(self.good("unpack", "-T", threads, "-", "-", stdin=read(self.path("out"))), content)
+                    run = read(self.path("out"))
+                    self.assertEqual(self.good("unpack", "-T", threads, "-", "-", stdin=run), content)
 
     def test_indexed_and_plain_stripes_in_one_run(self):
         """Stripes of either kind, in turn: made from two runs with one code."""

@@ -25,9 +25,7 @@ static void run_is(const uint8_t bytes[288], enum k3huf_status status, uint32_t 
     struct k3huf_run_header header;
     uint32_t bad = 0xFFFFFFFFu;
     assert_status(k3huf_run_header_read(bytes, &header, &bad), status);
-    if (status != K3HUF_OK) {
-        assert_int_equal(bad, offset);
-    }
+    if (status != K3HUF_OK) { assert_int_equal(bad, offset); }
 }
 
 static void run_header_is_read(void **state) {
@@ -125,9 +123,7 @@ static void run_code_overfull(void **state) {
     uint8_t bytes[288];
     /* One code of 12 bits too many, wherever it is. */
     for (unsigned symbol = 0; symbol < 256; symbol++) {
-        if (symbol == 0x3F || symbol == 0xBF) {
-            continue;
-        }
+        if (symbol == 0x3F || symbol == 0xBF) { continue; }
         good_run(bytes, 100, 1);
         bytes[20 + symbol] = 12;
         run_is(bytes, K3HUF_E_CODE_OVERFULL, 20);
@@ -219,9 +215,7 @@ static void stripe_is(const uint8_t bytes[16], const struct k3huf_run_header *ru
     struct k3huf_stripe_header header;
     uint32_t bad = 0xFFFFFFFFu;
     assert_status(k3huf_stripe_header_read(bytes, run, number, before, &header, &bad), status);
-    if (status != K3HUF_OK) {
-        assert_int_equal(bad, offset);
-    }
+    if (status != K3HUF_OK) { assert_int_equal(bad, offset); }
 }
 
 /* One stripe of `raw` bytes alone in its run, code of two symbols. */

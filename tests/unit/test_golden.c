@@ -26,9 +26,7 @@ static void the_reference_decodes_them(void **state) {
         size_t raw_bytes, used;
         memset(out, K3HUF_FEED_FILL, sizeof out);
         const char *wrong = k3huf_reference_decode(v->run, v->run_size, out, sizeof out, &raw_bytes, &used);
-        if (wrong != NULL) {
-            fail_msg("%s: %s", v->name, wrong);
-        }
+        if (wrong != NULL) { fail_msg("%s: %s", v->name, wrong); }
         assert_int_equal(raw_bytes, v->raw_size);
         assert_int_equal(used, v->run_size);
         assert_memory_equal(out, v->raw, v->raw_size);

@@ -44,9 +44,7 @@ static struct layout locate(unsigned stripe) {
         at.coded = at.header + 16;
         at.plane = at.coded + at.huf;
         at.filler = at.plane + at.raw_bytes - at.raw_bytes / 2;
-        if (i == stripe) {
-            return at;
-        }
+        if (i == stripe) { return at; }
         at.header = at.filler + at.pad;
     }
 }
@@ -245,9 +243,7 @@ static void many_blocks_decode(void **state) {
         for (uint32_t i = 0; i < UNIT_COUNT(block); i++) {
             block[i] = block_of(i % 3);
             block[i].out = many[i];
-            if (i == bad) {
-                block[i].crc ^= 1u;
-            }
+            if (i == bad) { block[i].crc ^= 1u; }
         }
         assert_status(k3huf_decode_blocks(&table, &workspace, block, UNIT_COUNT(block), true),
                       bad < UNIT_COUNT(block) ? K3HUF_E_BLOCK_CRC : K3HUF_OK);
@@ -339,9 +335,7 @@ static void indexed_runs_decode(void **state) {
     for (unsigned which = 0; which < K3HUF_SAMPLE_CODES; which++) {
         build(which, which % 2 == 0 ? 2u * STRIPE - 77u : STRIPE, STRIPE, LOG2, which % 4 * 5);
         for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
-            if (mode < K3HUF_FEED_MODES_WHOLE || mode % 5 == which % 5) {
-                decodes_in(mode);
-            }
+            if (mode < K3HUF_FEED_MODES_WHOLE || mode % 5 == which % 5) { decodes_in(mode); }
         }
     }
 }
@@ -376,9 +370,7 @@ static void fails(const char *what, enum k3huf_status status, uint32_t block, ui
     static unsigned turn;
     turn++;
     for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
-        if (mode >= K3HUF_FEED_MODES_WHOLE && (mode + turn) % 6 != 0) {
-            continue;
-        }
+        if (mode >= K3HUF_FEED_MODES_WHOLE && (mode + turn) % 6 != 0) { continue; }
         const char *name;
         struct k3huf_feed feed = feed_in(mode, &name);
         k3huf_feed_run(&feed);

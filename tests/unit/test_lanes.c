@@ -280,12 +280,32 @@ static void no_code_at_every_place(void **state) {
     }
 }
 
+/* Nothing to decode needs no memory: all pointers may be NULL. */
+static void lanes_of_nothing(void **state) {
+    (void)state;
+    use_code(0);
+    for (size_t n = 1; n <= K3HUF_LANES; n++) {
+        struct k3huf_lane lane[K3HUF_LANES];
+        memset(lane, 0, sizeof lane);
+        for (size_t i = 0; i < n; i++) {
+            lane[i].with_crc = i % 2 == 0;
+            lane[i].status = K3HUF_WAIT;
+        }
+        k3huf_lanes(&table, &workspace, lane, n);
+        for (size_t i = 0; i < n; i++) {
+            assert_status(lane[i].status, K3HUF_OK);
+            assert_int_equal(lane[i].crc, 0);
+            assert_null(lane[i].out);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_of_all_kinds),     cmocka_unit_test(bare_and_merged_lanes_together),
         cmocka_unit_test(every_starting_bit),     cmocka_unit_test(spans_cut_short_go_on),
         cmocka_unit_test(lanes_fed_in_pieces),    cmocka_unit_test(bits_that_are_no_code),
-        cmocka_unit_test(no_code_at_every_place),
+        cmocka_unit_test(no_code_at_every_place), cmocka_unit_test(lanes_of_nothing),
     };
     return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
 }

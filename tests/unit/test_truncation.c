@@ -110,9 +110,7 @@ static void every_bit_flipped(void **state) {
                 compare(mode, wrong, raw_bytes, p, bit);
             }
             /* With an index no flip may pass unseen. */
-            if (wrong == NULL && plans[p].log2 != 0) {
-                assert_memory_equal(witness, raw, raw_size);
-            }
+            if (wrong == NULL && plans[p].log2 != 0) { assert_memory_equal(witness, raw, raw_size); }
             run[bit / 8] ^= (uint8_t)(1u << (bit % 8));
         }
     }
