@@ -282,7 +282,6 @@ static enum k3huf_exit part_option(const char *text, struct pack *pack, struct k
 enum {
     OPTION_CODE_LENGTH = 256,
     OPTION_STRIPE,
-    OPTION_INDEX,
     OPTION_NO_INDEX,
     OPTION_BLOCK_LOG2,
     OPTION_BYTES,
@@ -297,7 +296,6 @@ static enum k3huf_exit run_pack(int argc, char **argv, bool *help, struct k3huf_
     static const struct option options[] = {{"output", required_argument, NULL, 'o'},
                                             {"max-code-length", required_argument, NULL, OPTION_CODE_LENGTH},
                                             {"stripe-size", required_argument, NULL, OPTION_STRIPE},
-                                            {"index", no_argument, NULL, OPTION_INDEX},
                                             {"no-index", no_argument, NULL, OPTION_NO_INDEX},
                                             {"block-log2", required_argument, NULL, OPTION_BLOCK_LOG2},
                                             {"bytes", no_argument, NULL, OPTION_BYTES},
@@ -333,7 +331,6 @@ static enum k3huf_exit run_pack(int argc, char **argv, bool *help, struct k3huf_
             code = k3huf_option_number(optarg, "stripe-size", 1, K3HUF_STRIPE_RAW_MAX, &number, fault);
             pack.encode.stripe_bytes = (uint32_t)number;
             break;
-        case OPTION_INDEX: index = true; break;
         case OPTION_NO_INDEX: index = false; break;
         case OPTION_BLOCK_LOG2:
             code = k3huf_option_number(optarg, "block-log2", K3HUF_BLOCK_LOG2_MIN, K3HUF_BLOCK_LOG2_MAX, &block_log2,
@@ -392,7 +389,7 @@ const struct k3huf_command k3huf_command_pack = {
     "      --stripe-size BYTES  raw bytes of a stripe, 1 ... 64M, K and M may follow (default 64M); even and odd "
     "bytes\n"
     "                           are told apart from each stripe's first byte on\n"
-    "      --no-index           write no block index: the exact original layout; --index: write it (default)\n"
+    "      --no-index           write no block index: the exact original layout\n"
     "      --block-log2 N       its blocks have 2^N symbols, 12 ... 20 (default 14)\n"
     "  -T, --threads N          use N threads (default: every processor); OUT does not depend on it\n"
     "  -f, --force              replace OUT where it exists; of a directory, pack all files anew\n"

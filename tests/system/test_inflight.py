@@ -136,7 +136,7 @@ class InflightTest(unittest.TestCase):
 
 class Image(InflightTest):
     def test_layout(self):
-        runs = {"one": self.make_run("one", 100001, 1, "--index"), "two": self.make_run("two", 5, 2)}
+        runs = {"one": self.make_run("one", 100001, 1), "two": self.make_run("two", 5, 2, "--no-index")}
         for lba in (512, 4096):
             self.good("image", "--lba", lba, "--force", "disk", "one", "two")
             disk = read(self.path("disk"))
@@ -183,9 +183,9 @@ class Image(InflightTest):
 
 class Offload(InflightTest):
     def test_cores_and_block_sizes(self):
-        self.make_run("indexed", 3 * MIB + 1, 1, "--index", "--stripe-size", 1000001)
-        self.make_run("plain", 2 * MIB + 7, 2, "--stripe-size", "1M")
-        self.make_run("small", 1, 3, "--index")
+        self.make_run("indexed", 3 * MIB + 1, 1, "--stripe-size", 1000001)
+        self.make_run("plain", 2 * MIB + 7, 2, "--no-index", "--stripe-size", "1M")
+        self.make_run("small", 1, 3)
         self.make_run("empty", 0, 4)
         for lba in (512, 4096):
             self.good("image", "--lba", lba, "--offset", 10007, "--force", "disk", "indexed", "plain", "small", "empty")
@@ -203,7 +203,7 @@ class Offload(InflightTest):
                 self.assert_untouched(spans)
 
     def test_large_job(self):
-        self.make_run("large", 64 * MIB + 12345, 1, "--index")
+        self.make_run("large", 64 * MIB + 12345, 1)
         self.good("image", "disk", "large")
         self.make_window(65 * MIB)
         self.start("--image", "disk", "--cores", 2)
@@ -216,7 +216,7 @@ class Offload(InflightTest):
 
     def test_many_jobs(self):
         """More jobs than the rings hold, and than fit into the window at a time."""
-        self.make_run("one", 30001, 1, "--index")
+        self.make_run("one", 30001, 1)
         self.good("image", "disk", "one")
         self.make_window(MIB)
         self.start("--image", "disk", "--cores", 2)
@@ -224,7 +224,7 @@ class Offload(InflightTest):
         self.assertEqual([job["same"] for job in found["jobs"]], [True] * 200)
 
     def test_read_ahead(self):
-        self.make_run("one", 16 * MIB, 1, "--index")
+        self.make_run("one", 16 * MIB, 1)
         self.good("image", "disk", "one")
         self.make_window(17 * MIB)
         self.start("--image", "disk", "--cores", 1, "--rate", 20000000)
@@ -253,7 +253,7 @@ class Offload(InflightTest):
         self.assertEqual(job["crc32c"], crc32c(read(self.path("two.raw"))))
 
     def test_trace_and_shutdown(self):
-        self.make_run("one", MIB, 1, "--index")
+        self.make_run("one", MIB, 1)
         self.good("image", "disk", "one")
         self.make_window(2 * MIB)
         self.start("--image", "disk")
@@ -279,7 +279,7 @@ class Offload(InflightTest):
         self.refuse(MISMATCH, "one: decoded offset 29999: shorter ends here", "one=shorter")
 
     def test_progress_bar(self):
-        self.make_run("one", 4 * MIB, 1, "--index")
+        self.make_run("one", 4 * MIB, 1)
         self.good("image", "disk", "one")
         self.make_window(5 * MIB)
         self.start("--image", "disk", "--rate", 4000000)
@@ -324,7 +324,7 @@ class Offload(InflightTest):
 
 class OffloadFaults(InflightTest):
     def prepare(self, *options):
-        self.run = self.make_run("one", 3 * MIB, 1, "--index", "--stripe-size", "1M", *options)
+        self.run = self.make_run("one", 3 * MIB, 1, "--stripe-size", "1M", *options)
         self.at = stripes(self.run)[1]
         self.good("image", "--lba", 512, "--offset", 8192 + 3, "--force", "disk", "one")
         self.offset = 8192 + 3

@@ -74,14 +74,14 @@ class PlanLedger(PlanTest):
     def test_raw(self):
         """The ratio is that of the run which pack makes, index included."""
         content = read(WEIGHTS)
-        packed = self.pack(content, "--index")
+        packed = self.pack(content)
         got = self.check(WEIGHTS, len(content), len(packed) / len(content), 7.5, 6, 1.75)
         self.assertEqual((got["kind"], got["indexed"], got["sampled_bytes"]), ("raw", True, len(content)))
 
     def test_incompressible(self):
         file = data("random_bytes_odd_length.raw")
         content = read(file)
-        packed = self.pack(content, "--index")
+        packed = self.pack(content)
         self.assertGreater(len(packed), len(content))
         got = self.check(file, len(content), len(packed) / len(content), 1.0, 64, 100.0)
         self.assertEqual(got["verdict"], "Compression does not pay: the run is not smaller than the weights.")
@@ -108,7 +108,7 @@ class PlanMeasured(PlanTest):
     def test_measured(self):
         plain, indexed = self.path("plain"), self.path("indexed")
         self.good("pack", "--no-index", WEIGHTS, plain)
-        self.good("pack", "--index", WEIGHTS, indexed)
+        self.good("pack", WEIGHTS, indexed)
         for file, is_indexed in ((WEIGHTS, True), (plain, False), (indexed, True), (RUN, False)):
             got = self.plan("--drive", "3", "--cores", "2", file)
             self.assertEqual((got["indexed"], got["decode_source"]), (is_indexed, "measured"))
@@ -202,7 +202,7 @@ class Bench(HostTest):
         self.check_section(weights, WEIGHTS, size)
         # Sizes are those of the runs that pack makes.
         self.assertEqual(weights["run_bytes"], len(self.pack(read(WEIGHTS)[:size], "--no-index")))
-        self.assertEqual(weights["indexed_bytes"], len(self.pack(read(WEIGHTS)[:size], "--index")))
+        self.assertEqual(weights["indexed_bytes"], len(self.pack(read(WEIGHTS)[:size])))
         # libzstd codes the same symbols with about the same code: it must have found nothing else to save.
         made_codes = made["zstd_coded_bytes"] / made["coded_bytes"]
         self.assertTrue(0.98 < made_codes < 1.05, made_codes)
