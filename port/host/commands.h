@@ -23,5 +23,6 @@ extern const struct k3huf_command k3huf_command_bench;
 extern const struct k3huf_command k3huf_command_plan;
 extern const struct k3huf_command k3huf_command_image;
 extern const struct k3huf_command k3huf_command_offload;
+extern const struct k3huf_command k3huf_command_list;
 
 #endif

@@ -85,8 +85,10 @@ struct k3huf_run_driver {
     /* Planning. */
     struct k3huf_table table;
     struct k3huf_run_header header;
-    bool opened;     /* the run header is read */
-    bool failed;     /* a fault is planned: nothing comes after it */
+    bool opened;   /* the run header is read */
+    bool failed;   /* a fault is planned: nothing comes after it */
+    uint64_t from; /* of the decoded run, what is wanted: 0, or a range of a seekable input */
+    uint64_t to;
     uint32_t stripe; /* the current one, or the next one to open */
     uint64_t offset; /* of it in the run */
     uint64_t done;   /* raw bytes of the stripes before it */
@@ -246,7 +248,12 @@ static enum k3huf_exit open_stripe(struct k3huf_run_driver *run, struct k3huf_fa
     run->index = (struct k3huf_index){.nblocks = 0};
     run->block = 0;
     run->inside = true;
-    return read_index(run, filler, fault);
+    code = read_index(run, filler, fault);
+    if (code == K3HUF_EXIT_OK && run->from > run->done && run->index.nblocks > 0) {
+        const uint64_t first = (run->from - run->done) >> (run->index.block_log2 + 1u);
+        run->block = first < run->index.nblocks ? (uint32_t)first : run->index.nblocks - 1u;
+    }
+    return code;
 }
 
 /* The open stripe's last block is planned. */
@@ -273,6 +280,11 @@ static size_t coded_bytes(const struct k3huf_block *block) { return (block->end 
 
 static uint64_t memory_for(const struct k3huf_block *block) {
     return (uint64_t)coded_bytes(block) + k3huf_even_bytes(block->raw_bytes) + block->raw_bytes;
+}
+
+/* Of the next block's first byte in the decoded run. */
+static uint64_t block_offset(const struct k3huf_run_driver *run) {
+    return run->done + ((uint64_t)run->block << (run->index.block_log2 + 1u));
 }
 
 static void add_block(struct k3huf_run_driver *run, struct group *group, const struct k3huf_block *block) {
@@ -337,7 +349,7 @@ static enum k3huf_exit prepare(struct k3huf_run_driver *run, struct group *group
 }
 
 static bool no_more_stripes(const struct k3huf_run_driver *run) {
-    return run->stripe == run->header.nstripes || (run->input == NULL && run->window_size == 0);
+    return run->stripe == run->header.nstripes || run->done >= run->to || (run->input == NULL && run->window_size == 0);
 }
 
 /* A group should have a multiple of that many blocks: one for each lane; fewer where whole stripes are blocks and
@@ -358,6 +370,11 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
             if (no_more_stripes(run) || (group->blocks > 0 && !seekable(run))) { break; }
             code = open_stripe(run, &group->fault);
             if (code != K3HUF_EXIT_OK) { break; }
+            if (run->done + run->stripe_header.raw_bytes <= run->from) {
+                code = close_stripe(run, &group->fault);
+                if (code != K3HUF_EXIT_OK) { break; }
+                continue;
+            }
         }
         struct k3huf_block block;
         next_block(run, &block);
@@ -371,7 +388,7 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
         add_block(run, group, &block);
         *bytes += more;
         run->block++;
-        if (block.last) {
+        if (block.last || block_offset(run) >= run->to) {
             if (!seekable(run)) { break; /* its bytes are in the window; close_stripe() would drop them */ }
             code = close_stripe(run, &group->fault);
         }
@@ -491,6 +508,7 @@ static struct k3huf_run_driver *run_new(const char *name, struct k3huf_input *in
     run->context = context;
     run->isa = k3huf_isa();
     run->input = input;
+    run->to = UINT64_MAX;
     return run;
 }
 
@@ -534,6 +552,23 @@ enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3
         *facts = run->facts;
         facts->run_bytes = run->offset;
     }
+    k3huf_run_driver_free(run);
+    return code;
+}
+
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+                                   k3huf_take *take, void *context, struct k3huf_fault *fault) {
+    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+    if (run == NULL) { return fault->code; }
+    enum k3huf_exit code = open_run(run, fault);
+    if (code == K3HUF_EXIT_OK && (from > to || to > run->header.raw_bytes)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,
+                               "bytes %" PRIu64 " up to %" PRIu64 " are asked for, but it decodes to %" PRIu64, from,
+                               to, run->header.raw_bytes);
+    }
+    run->from = from;
+    run->to = to;
+    if (code == K3HUF_EXIT_OK && from < to) { code = drive(run, fault); }
     k3huf_run_driver_free(run);
     return code;
 }

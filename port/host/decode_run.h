@@ -44,7 +44,14 @@ struct k3huf_run_facts {
 enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
-/* The same for a run that comes to memory part by part, each part whole: its header, then one stripe at a time. */
+/* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index,
+ * the stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. What lies outside is
+ * not checked, but for headers before it. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+                                   k3huf_take *take, void *context, struct k3huf_fault *fault);
+
+/* As k3huf_decode_run(), for a run that comes to memory part by part, each part whole: its header, then one stripe at a
+ * time. */
 struct k3huf_run_driver;
 
 /* NULL: out of memory; the fault says so. `name` is for messages. */

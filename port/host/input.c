@@ -45,9 +45,20 @@ enum k3huf_exit k3huf_input_adopt(struct k3huf_input *input, int fd, const char 
     return look(input, fault);
 }
 
+void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, uint64_t offset, uint64_t size,
+                      const char *name) {
+    *view = *of;
+    view->name = name;
+    view->owns_fd = false;
+    view->view = true;
+    view->position = 0;
+    view->base = of->base + offset;
+    view->size = size;
+}
+
 void k3huf_input_close(struct k3huf_input *input) {
     if (input->owns_fd && input->fd >= 0) { (void)close(input->fd); }
-    free(input->memory);
+    if (!input->view) { free(input->memory); }
     input->fd = -1;
     input->memory = NULL;
 }
@@ -55,9 +66,14 @@ void k3huf_input_close(struct k3huf_input *input) {
 enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, uint8_t *buffer, size_t size,
                                     size_t *got, struct k3huf_fault *fault) {
     *got = 0;
+    if (input->view) {
+        size = offset >= input->size ? 0 : size < input->size - offset ? size : (size_t)(input->size - offset);
+    }
+    offset += input->base;
     if (input->memory != NULL) {
-        if (offset < input->size) {
-            *got = size < input->size - offset ? size : (size_t)(input->size - offset);
+        if (offset < input->base + input->size) {
+            const uint64_t left = input->base + input->size - offset;
+            *got = size < left ? size : (size_t)left;
             memcpy(buffer, input->memory + offset, *got);
         }
         return K3HUF_EXIT_OK;
@@ -129,7 +145,7 @@ enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault 
 
 enum k3huf_exit k3huf_input_unchanged(struct k3huf_input *input, struct k3huf_fault *fault) {
     struct stat info;
-    if (input->memory != NULL) { return K3HUF_EXIT_OK; }
+    if (input->memory != NULL || input->view) { return K3HUF_EXIT_OK; }
     if (fstat(input->fd, &info) != 0) { return k3huf_fault_errno(fault, input->name, "cannot be examined"); }
     if (S_ISREG(info.st_mode) && ((uint64_t)info.st_size != input->size || info.st_mtim.tv_sec != input->mtime.tv_sec ||
                                   info.st_mtim.tv_nsec != input->mtime.tv_nsec)) {

@@ -16,6 +16,8 @@ struct k3huf_input {
     bool seekable;         /* k3huf_input_read_at() works and `size` is known; else a stream */
     uint64_t size;         /* bytes, seekable inputs only */
     uint64_t position;     /* of k3huf_input_read() */
+    uint64_t base;         /* of its first byte in the file or in memory: not 0 in a view */
+    bool view;             /* a part of another input */
     struct timespec mtime; /* when it was opened; regular files only */
     uint8_t *memory;       /* all of a stream after k3huf_input_slurp(), else NULL */
 };
@@ -27,6 +29,11 @@ enum k3huf_exit k3huf_input_open(struct k3huf_input *input, const char *name, st
 
 /* Read an open descriptor of a regular file; it stays the caller's and open. */
 enum k3huf_exit k3huf_input_adopt(struct k3huf_input *input, int fd, const char *name, struct k3huf_fault *fault);
+
+/* A view: bytes `offset` up to `offset + size` of a seekable input as an input of their own, `name` for messages. It is
+ * good as long as that one is open, and needs no closing. They must lie inside it. */
+void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, uint64_t offset, uint64_t size,
+                      const char *name);
 
 void k3huf_input_close(struct k3huf_input *input);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "archive_list.h"
 #include "commands.h"
 #include "decode_run.h"
 #include "dispatch.h"
@@ -121,12 +122,9 @@ static enum k3huf_exit gather(struct k3huf_input *input, struct facts *facts, st
     uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     uint32_t bad = 0;
     facts->name = input->name;
-    enum k3huf_exit code = k3huf_input_slurp(input, fault);
-    if (code == K3HUF_EXIT_OK) {
-        struct k3huf_run_facts run;
-        code = k3huf_decode_run(input, k3huf_pipeline_processors(), count, facts->histogram, &run, fault);
-        facts->run_bytes = run.run_bytes;
-    }
+    struct k3huf_run_facts run;
+    enum k3huf_exit code = k3huf_decode_run(input, k3huf_pipeline_processors(), count, facts->histogram, &run, fault);
+    facts->run_bytes = run.run_bytes;
     if (code == K3HUF_EXIT_OK) { code = read_exactly(input, 0, bytes, sizeof bytes, fault); }
     if (code != K3HUF_EXIT_OK) { return code; }
     enum k3huf_status status = k3huf_run_header_read(bytes, &facts->header, &bad);
@@ -277,7 +275,19 @@ static enum k3huf_exit inspect(const char *name, bool json, struct k3huf_fault *
     struct facts facts = {0};
     enum k3huf_exit code = k3huf_input_open(&input, name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    code = gather(&input, &facts, fault);
+    bool is_archive = false;
+    code = k3huf_input_slurp(&input, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_archive_recognise(&input, &is_archive, fault); }
+    if (code == K3HUF_EXIT_OK && is_archive) {
+        struct k3huf_archive archive;
+        const struct k3huf_list_options options = {.json = json, .entries = true, .families = true};
+        code = k3huf_archive_open(&archive, &input, fault);
+        if (code == K3HUF_EXIT_OK) { code = k3huf_archive_print(&archive, &options, fault); }
+        k3huf_archive_close(&archive);
+        k3huf_input_close(&input);
+        return code;
+    }
+    if (code == K3HUF_EXIT_OK) { code = gather(&input, &facts, fault); }
     if (code == K3HUF_EXIT_OK) {
         if (json) {
             code = print_json(&facts, fault);
@@ -309,9 +319,10 @@ static enum k3huf_exit run_inspect(int argc, char **argv, bool *help, struct k3h
 }
 
 const struct k3huf_command k3huf_command_inspect = {
-    "inspect", "show what is in a run, and how close its size is to the entropy bound",
-    "usage: k3huf_host inspect [OPTIONS] RUN\n"
-    "Decode RUN (- for standard input, which is held in memory) and show its header, code lengths, stripes, ratio "
+    "inspect", "show what is in a run or an archive",
+    "usage: k3huf_host inspect [OPTIONS] FILE\n"
+    "Of an archive, show its entries, and totals by family: tensors whose names differ in numbers only. Of a run:\n"
+    "Decode it (- for standard input, which is held in memory) and show its header, code lengths, stripes, ratio "
     "(run\n"
     "bytes over raw bytes) and the order-0 entropy bound of that ratio.\n\n"
     "      --json   the same facts as one JSON object\n"

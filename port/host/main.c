@@ -6,11 +6,21 @@
 
 #include "commands.h"
 #include "dispatch.h"
+#include "manual.h"
 
 static const struct k3huf_command *const commands[] = {
-    &k3huf_command_pack,  &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,  &k3huf_command_inspect,
-    &k3huf_command_bench, &k3huf_command_plan,   &k3huf_command_image,  &k3huf_command_offload};
+    &k3huf_command_pack,  &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,   &k3huf_command_inspect,
+    &k3huf_command_bench, &k3huf_command_plan,   &k3huf_command_image,  &k3huf_command_offload, &k3huf_command_list};
 #define COMMANDS (sizeof commands / sizeof commands[0])
+
+static const char general_help[] =
+    "exit codes:\n"
+    "  0  success\n"
+    "  1  mismatch: decoded bytes differ from the original\n"
+    "  2  usage: unknown option, missing argument, value out of range\n"
+    "  3  I/O: a file cannot be opened, read, written or replaced, or changed while it was read\n"
+    "  4  corrupt: not a sound run, archive or source, cut short, or with bytes after its end\n"
+    "  5  internal: out of memory, or a defect of this program\n";
 
 static void print_help(FILE *to) {
     fprintf(to, "usage: k3huf_host COMMAND [OPTIONS] ...\n"
@@ -18,14 +28,7 @@ static void print_help(FILE *to) {
     for (size_t i = 0; i < COMMANDS; i++) {
         fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     }
-    fprintf(to, "\nk3huf_host COMMAND --help says more. --version prints the version.\n\n"
-                "exit codes:\n"
-                "  0  success\n"
-                "  1  mismatch: decoded bytes differ from the original\n"
-                "  2  usage: unknown option, missing argument, value out of range\n"
-                "  3  I/O: a file cannot be opened, read, written or replaced, or changed while it was read\n"
-                "  4  corrupt: not a sound run, cut short, or with bytes after its end\n"
-                "  5  internal: out of memory, or a defect of this program\n");
+    fprintf(to, "\nk3huf_host COMMAND --help says more. --version prints the version.\n\n%s", general_help);
 }
 
 /* What was printed counts only once it has left: a full disk behind standard output shows here. */
@@ -61,6 +64,10 @@ int main(int argc, char **argv) {
         if (help) { fputs(command->help, stdout); }
     } else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_help(stdout);
+    } else if (strcmp(name, "--man") == 0) {
+        k3huf_manual_print(commands, COMMANDS, general_help);
+    } else if (strcmp(name, "--bash-completion") == 0) {
+        k3huf_completion_print(commands, COMMANDS);
     } else if (strcmp(name, "--version") == 0) {
         printf("k3huf_host %s\ninstruction set: %s", K3HUF_VERSION, k3huf_isa()->name);
         for (unsigned i = 0; k3huf_isa_choice(i) != NULL; i++) {

@@ -106,6 +106,16 @@ enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name,
     return K3HUF_EXIT_OK;
 }
 
+/* Have the system begin to write what is in its cache: at the end there is then little left to wait for. */
+static void write_behind(struct k3huf_output *output) {
+    const uint64_t least = (uint64_t)8 << 20;
+    if (!output->stream && output->written - output->begun >= least) {
+        (void)sync_file_range(output->fd, (off_t)output->begun, (off_t)(output->written - output->begun),
+                              SYNC_FILE_RANGE_WRITE); /* where it cannot, nothing is lost */
+        output->begun = output->written;
+    }
+}
+
 enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *data, size_t size,
                                    struct k3huf_fault *fault) {
     while (size > 0) {
@@ -114,6 +124,42 @@ enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *d
             data += n;
             size -= (size_t)n;
             output->written += (uint64_t)n;
+        } else if (errno != EINTR) {
+            return k3huf_fault_errno(fault, output->name, "cannot be written");
+        }
+    }
+    write_behind(output);
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault) {
+    static const uint8_t zeros[4096];
+    if (output->stream) {
+        for (; size > 0;) {
+            const size_t now = size < sizeof zeros ? (size_t)size : sizeof zeros;
+            enum k3huf_exit code = k3huf_output_write(output, zeros, now, fault);
+            if (code != K3HUF_EXIT_OK) { return code; }
+            size -= now;
+        }
+        return K3HUF_EXIT_OK;
+    }
+    output->written += size;
+    /* Both: the file's size in case nothing follows, the position in case something does. */
+    if (output->written > INT64_MAX || ftruncate(output->fd, (off_t)output->written) != 0 ||
+        lseek(output->fd, (off_t)output->written, SEEK_SET) < 0) {
+        return k3huf_fault_errno(fault, output->name, "cannot be written");
+    }
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,
+                                   struct k3huf_fault *fault) {
+    while (size > 0) {
+        ssize_t n = pwrite(output->fd, data, size, (off_t)offset);
+        if (n >= 0) {
+            data += n;
+            size -= (size_t)n;
+            offset += (uint64_t)n;
         } else if (errno != EINTR) {
             return k3huf_fault_errno(fault, output->name, "cannot be written");
         }
@@ -177,4 +223,16 @@ void k3huf_output_discard(struct k3huf_output *output) {
     restore_signals(&before);
     if (output->fd >= 0 && !(output->stream && output->fd == STDOUT_FILENO)) { (void)close(output->fd); }
     output->fd = -1;
+}
+
+enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fault) {
+    struct stat info;
+    if (mkdir(name, 0777) != 0 && !(errno == EEXIST && stat(name, &info) == 0 && S_ISDIR(info.st_mode))) {
+        return k3huf_fault_errno(fault, name, "cannot be made a directory");
+    }
+    return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_remove(const char *name, struct k3huf_fault *fault) {
+    return unlink(name) == 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, name, "cannot be removed");
 }

@@ -15,6 +15,7 @@ struct k3huf_output {
     bool stream;      /* standard output, or an existing device or FIFO: written to directly, cannot be read back */
     bool force;
     uint64_t written; /* bytes so far */
+    uint64_t begun;   /* those of them that the system was told to write */
 };
 
 /* Open an output; "-" is standard output. Where `name` exists and is not a device or FIFO, K3HUF_EXIT_IO without
@@ -25,9 +26,22 @@ enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name,
 enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *data, size_t size,
                                    struct k3huf_fault *fault);
 
+/* Append `size` zero bytes: where the output is a file, without writing them. */
+enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault);
+
+/* Write over `size` bytes at `offset` that were written before; not of a stream. */
+enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,
+                                   struct k3huf_fault *fault);
+
 /* The output is complete: bring it to the disk and give the file its name. Closes the output whatever happens; on a
  * fault the temporary file is gone. */
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault);
+
+/* Make a directory unless it is there. */
+enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fault);
+
+/* Remove a file: a source that is packed. */
+enum k3huf_exit k3huf_output_remove(const char *name, struct k3huf_fault *fault);
 
 /* Remove the temporary file and close. Does nothing after a commit. */
 void k3huf_output_discard(struct k3huf_output *output);

@@ -1,68 +1,234 @@
-/* unpack.c - k3huf_host unpack: decode a run into a file. */
+/* unpack.c - k3huf_host unpack: decode a run, an archive, part of either, or a directory of archives. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "archive_file.h"
 #include "commands.h"
 #include "decode_run.h"
+#include "json_print.h"
+#include "model_dir.h"
 #include "options.h"
 #include "output.h"
 #include "pipeline.h"
 
+struct unpack {
+    unsigned threads;
+    bool force;
+    bool quiet;
+    bool json;
+    bool progress;
+    const char *tensor; /* NULL: none */
+    bool range;
+    uint64_t from;
+    uint64_t size;
+};
+
+struct sink {
+    struct k3huf_output output;
+    struct k3huf_progress progress;
+    uint64_t from; /* of a run: the range */
+    uint64_t to;
+};
+
 static enum k3huf_exit take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
-    return k3huf_output_write(context, piece->data, piece->size, fault);
+    struct sink *sink = context;
+    uint64_t begin = piece->offset < sink->from ? sink->from : piece->offset;
+    uint64_t end = piece->offset + piece->size < sink->to ? piece->offset + piece->size : sink->to;
+    k3huf_progress_add(&sink->progress, piece->size);
+    return begin < end
+               ? k3huf_output_write(&sink->output, piece->data + (begin - piece->offset), (size_t)(end - begin), fault)
+               : K3HUF_EXIT_OK;
 }
 
-static enum k3huf_exit unpack(const char *run_name, const char *out_name, unsigned threads, bool force,
-                              struct k3huf_fault *fault) {
-    struct k3huf_input run;
-    struct k3huf_output output;
-    enum k3huf_exit code = k3huf_input_open(&run, run_name, fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
-    code = k3huf_output_open(&output, out_name, force, fault);
-    if (code != K3HUF_EXIT_OK) {
-        k3huf_input_close(&run);
-        return code;
+static enum k3huf_exit take_source(void *context, const uint8_t *data, uint64_t size, uint64_t offset,
+                                   struct k3huf_fault *fault) {
+    struct sink *sink = context;
+    (void)offset;
+    return data == NULL ? k3huf_output_zeros(&sink->output, size, fault)
+                        : k3huf_output_write(&sink->output, data, (size_t)size, fault);
+}
+
+static enum k3huf_exit unpack_run(const struct unpack *unpack, struct k3huf_input *run, struct sink *sink,
+                                  uint64_t *packed_bytes, struct k3huf_fault *fault) {
+    struct k3huf_run_facts facts = {0};
+    sink->to = UINT64_MAX;
+    if (unpack->tensor != NULL) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,
+                               "is not an archive: it has no tensors by name");
     }
-    struct k3huf_run_facts facts;
-    code = k3huf_decode_run(&run, threads, take, &output, &facts, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&output, fault); }
-    if (code == K3HUF_EXIT_OK) {
-        fprintf(output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n", run.name,
-                facts.run_bytes, output.written, output.name);
+    if (unpack->range) {
+        if (!run->seekable) {
+            return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL, "--range needs a file, not a stream");
+        }
+        sink->from = unpack->from;
+        sink->to = unpack->from + unpack->size;
+        *packed_bytes = run->size;
+        return k3huf_decode_range(run, unpack->threads, sink->from, sink->to, take, sink, fault);
     }
-    k3huf_output_discard(&output);
-    k3huf_input_close(&run);
+    enum k3huf_exit code = k3huf_decode_run(run, unpack->threads, take, sink, &facts, fault);
+    *packed_bytes = facts.run_bytes;
+    if (code == K3HUF_EXIT_CORRUPT && !run->seekable && facts.run_bytes == 0) {
+        const struct k3huf_fault found = *fault;
+        code = k3huf_fault_set(fault, code, NULL, NULL, "%s (an archive must be a file, not a stream)", found.text);
+    }
     return code;
 }
 
+static enum k3huf_exit unpack_archive(const struct unpack *unpack, struct k3huf_archive *archive, struct sink *sink,
+                                      struct k3huf_fault *fault) {
+    uint64_t from = unpack->range ? unpack->from : 0;
+    uint64_t to = unpack->range ? from + unpack->size : archive->page.source_bytes;
+    if (unpack->tensor != NULL) {
+        struct k3huf_archive_tensor tensor;
+        if (!k3huf_archive_find(archive, unpack->tensor, &tensor)) {
+            return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, archive->input->name, NULL, "has no tensor '%s'",
+                                   unpack->tensor);
+        }
+        from = tensor.source_offset;
+        to = from + tensor.bytes;
+    }
+    return k3huf_archive_decode(archive, from, to, unpack->threads, &sink->progress, take_source, sink, fault);
+}
+
+static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_name, const char *out_name, bool force,
+                                   struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    struct sink sink = {.from = 0};
+    struct k3huf_archive archive = {.toc = NULL};
+    uint64_t packed_bytes = 0;
+    bool is_archive = false;
+    enum k3huf_exit code = k3huf_input_open(&input, in_name, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    if (input.seekable) { code = k3huf_archive_recognise(&input, &is_archive, fault); }
+    if (code == K3HUF_EXIT_OK && is_archive) { code = k3huf_archive_open(&archive, &input, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_open(&sink.output, out_name, force, fault); }
+    if (code != K3HUF_EXIT_OK) {
+        k3huf_archive_close(&archive);
+        k3huf_input_close(&input);
+        return code;
+    }
+    k3huf_progress_begin(&sink.progress, in_name, is_archive ? archive.page.source_bytes : input.size / 2 * 3,
+                         unpack->progress && (is_archive || input.seekable));
+    packed_bytes = input.size;
+    code = is_archive ? unpack_archive(unpack, &archive, &sink, fault)
+                      : unpack_run(unpack, &input, &sink, &packed_bytes, fault);
+    k3huf_progress_end(&sink.progress);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&sink.output, fault); }
+    if (code == K3HUF_EXIT_OK && unpack->json && !sink.output.stream) {
+        json_t *object = json_pack("{s:s, s:I, s:I}", "kind", is_archive ? "archive" : "run", "packed_bytes",
+                                   (json_int_t)packed_bytes, "bytes", (json_int_t)sink.output.written);
+        (void)json_object_set_new(object, "file", json_string(input.name));
+        (void)json_object_set_new(object, "output", json_string(sink.output.name));
+        code = k3huf_json_print(object, fault);
+    } else if (code == K3HUF_EXIT_OK && !unpack->quiet) {
+        fprintf(sink.output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n",
+                input.name, packed_bytes, sink.output.written, sink.output.name);
+    }
+    k3huf_output_discard(&sink.output);
+    k3huf_archive_close(&archive);
+    k3huf_input_close(&input);
+    return code;
+}
+
+/* Everything that the manifest of a directory names. */
+static enum k3huf_exit unpack_directory(const struct unpack *unpack, const char *directory, const char *out_directory,
+                                        struct k3huf_fault *fault) {
+    struct k3huf_model model;
+    if (unpack->tensor != NULL || unpack->range) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, directory, NULL,
+                               "is a directory: --tensor and --range need one of its archives");
+    }
+    enum k3huf_exit code = k3huf_manifest_read(directory, &model, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_directory(out_directory, fault); }
+    for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
+        char *archive = k3huf_path(directory, model.file[i].name, K3HUF_ARCHIVE_SUFFIX, fault);
+        char *out = k3huf_path(out_directory, model.file[i].name, NULL, fault);
+        code = archive == NULL || out == NULL ? fault->code : unpack_file(unpack, archive, out, unpack->force, fault);
+        free(archive);
+        free(out);
+    }
+    k3huf_model_free(&model);
+    return code;
+}
+
+/* "OFFSET:LENGTH" */
+static enum k3huf_exit range_option(const char *text, struct unpack *unpack, struct k3huf_fault *fault) {
+    const char *colon = strchr(text, ':');
+    char offset[32];
+    const size_t length = colon == NULL ? sizeof offset : (size_t)(colon - text);
+    if (length >= sizeof offset) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "--range must be OFFSET:LENGTH, not '%s'", text);
+    }
+    memcpy(offset, text, length);
+    offset[length] = '\0';
+    unpack->range = true;
+    enum k3huf_exit code = k3huf_option_number(offset, "range", 0, INT64_MAX, &unpack->from, fault);
+    return code == K3HUF_EXIT_OK ? k3huf_option_number(colon + 1, "range", 0, INT64_MAX, &unpack->size, fault) : code;
+}
+
+enum { OPTION_TENSOR = 256, OPTION_RANGE, OPTION_JSON, OPTION_NO_PROGRESS };
+
 static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"threads", required_argument, NULL, 'T'},
+    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"tensor", required_argument, NULL, OPTION_TENSOR},
+                                            {"range", required_argument, NULL, OPTION_RANGE},
+                                            {"json", no_argument, NULL, OPTION_JSON},
+                                            {"no-progress", no_argument, NULL, OPTION_NO_PROGRESS},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"threads", required_argument, NULL, 'T'},
                                             {"force", no_argument, NULL, 'f'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    unsigned threads = k3huf_pipeline_processors();
-    bool force = false;
+    struct unpack unpack = {.threads = k3huf_pipeline_processors(), .progress = true};
+    const char *out_name = NULL;
     optind = 0;
     for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
         enum k3huf_exit code = K3HUF_EXIT_OK;
         switch (option) {
-        case 'T': code = k3huf_option_threads(optarg, &threads, fault); break;
-        case 'f': force = true; break;
+        case 'o': out_name = optarg; break;
+        case OPTION_TENSOR: unpack.tensor = optarg; break;
+        case OPTION_RANGE: code = range_option(optarg, &unpack, fault); break;
+        case OPTION_JSON: unpack.json = true; break;
+        case OPTION_NO_PROGRESS: unpack.progress = false; break;
+        case 'q': unpack.quiet = true; break;
+        case 'T': code = k3huf_option_threads(optarg, &unpack.threads, fault); break;
+        case 'f': unpack.force = true; break;
         case 'h': *help = true; return K3HUF_EXIT_OK;
         default: return K3HUF_EXIT_USAGE;
         }
         if (code != K3HUF_EXIT_OK) { return code; }
     }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 2, 2, fault);
-    return code == K3HUF_EXIT_OK ? unpack(argv[optind], argv[optind + 1], threads, force, fault) : code;
+    const int operands = out_name == NULL ? 2 : 1;
+    enum k3huf_exit code = k3huf_option_operands(argc, argv, operands, operands, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    if (out_name == NULL) { out_name = argv[optind + 1]; }
+    if (unpack.tensor != NULL && unpack.range) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "unpack: --tensor or --range, not both");
+    }
+    unpack.progress = unpack.progress && !unpack.quiet;
+    return k3huf_is_directory(argv[optind]) ? unpack_directory(&unpack, argv[optind], out_name, fault)
+                                            : unpack_file(&unpack, argv[optind], out_name, unpack.force, fault);
 }
 
 const struct k3huf_command k3huf_command_unpack = {
-    "unpack", "decode a run into a file",
-    "usage: k3huf_host unpack [OPTIONS] RUN OUT\n"
-    "Decode RUN into OUT. Either may be -: standard input, standard output. OUT appears complete or not at all;\n"
-    "standard output, a device or a FIFO gets bytes as they are decoded.\n\n"
-    "  -T, --threads N  use N threads (default: every processor)\n"
-    "  -f, --force      replace OUT where it exists\n"
-    "  -h, --help       print this\n",
+    "unpack", "decode a run, an archive, or a directory of archives",
+    "usage: k3huf_host unpack [OPTIONS] IN OUT\n"
+    "Decode IN, a run or an archive, into OUT: the file that was packed. Of a directory, all that its manifest names "
+    "goes\n"
+    "to the directory OUT. IN may be - where it is a run (an archive must be a file), OUT may be - for standard "
+    "output.\n"
+    "OUT appears complete or not at all; standard output, a device or a FIFO gets bytes as they are decoded.\n\n"
+    "  -o, --output OUT          the same as the second argument\n"
+    "      --tensor NAME         only the bytes of that tensor of an archive\n"
+    "      --range OFFSET:LENGTH only these bytes of the original; K, M and G may follow either. No more is decoded "
+    "than\n"
+    "                            the blocks that hold them; of an entry stored as it is, a part is not checked\n"
+    "  -T, --threads N           use N threads (default: every processor)\n"
+    "  -f, --force               replace OUT where it exists\n"
+    "      --json                print the summary as one JSON object, a directory's one a file\n"
+    "  -q, --quiet               print no summary and no progress\n"
+    "      --no-progress         no progress on a terminal\n"
+    "  -h, --help                print this\n",
     run_unpack};

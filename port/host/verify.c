@@ -1,51 +1,244 @@
-/* verify.c - k3huf_host verify: decode a run without writing, and compare it with its original. */
+/* verify.c - k3huf_host verify: decode a run, an archive or a directory of them without writing, and compare with the
+ * original. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "archive_file.h"
 #include "commands.h"
 #include "compare.h"
+#include "json_print.h"
+#include "model_dir.h"
 #include "options.h"
 #include "pipeline.h"
 
-static enum k3huf_exit verify(const char *run_name, const char *original_name, unsigned threads,
-                              struct k3huf_fault *fault) {
-    struct k3huf_input run;
-    struct k3huf_input original;
-    enum k3huf_exit code = k3huf_input_open(&run, run_name, fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
-    struct k3huf_compare compare = {.name = run.name};
-    if (original_name != NULL) {
-        code = k3huf_input_open(&original, original_name, fault);
-        if (code != K3HUF_EXIT_OK) {
-            k3huf_input_close(&run);
-            return code;
-        }
-        compare.original = &original;
-    }
+struct verify {
+    unsigned threads;
+    bool manifest;
+    bool quiet;
+    bool verbose;
+    bool json;
+    bool progress;
+};
+
+/* ------------------------------------------------------------------------------------------------- one file ---- */
+
+struct watched {
+    struct k3huf_compare compare;
+    struct k3huf_progress *progress;
+};
+
+static enum k3huf_exit take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
+    struct watched *watched = context;
+    k3huf_progress_add(watched->progress, piece->size);
+    return k3huf_compare_take(&watched->compare, piece, fault);
+}
+
+static enum k3huf_exit verify_run(const struct verify *verify, struct k3huf_input *run, struct k3huf_input *original,
+                                  struct k3huf_progress *progress, struct k3huf_fault *fault) {
+    struct watched watched = {.compare = {.name = run->name, .original = original}, .progress = progress};
     struct k3huf_run_facts facts;
-    code = k3huf_decode_run(&run, threads, k3huf_compare_take, &compare, &facts, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_compare_end(&compare, fault); }
-    if (code == K3HUF_EXIT_OK) {
-        printf("%s: %" PRIu64 " bytes decode to %" PRIu64 "%s%s; block index in %" PRIu32 " of %" PRIu32
-               " stripes, %" PRIu64 " block CRCs right\n",
-               run.name, facts.run_bytes, compare.bytes, original_name == NULL ? "" : ", the same as ",
-               original_name == NULL ? "" : original.name, facts.indexed, facts.nstripes, facts.blocks);
+    enum k3huf_exit code = k3huf_decode_run(run, verify->threads, take, &watched, &facts, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_compare_end(&watched.compare, fault); }
+    k3huf_progress_end(progress);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    if (verify->json) {
+        json_t *object = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "kind", "run", "compared", original != NULL,
+                                   "run_bytes", (json_int_t)facts.run_bytes, "raw_bytes",
+                                   (json_int_t)watched.compare.bytes, "stripes", (json_int_t)facts.nstripes,
+                                   "indexed_stripes", (json_int_t)facts.indexed, "blocks", (json_int_t)facts.blocks);
+        (void)json_object_set_new(object, "file", json_string(run->name));
+        return k3huf_json_print(object, fault);
     }
-    k3huf_input_close(&run);
-    if (original_name != NULL) { k3huf_input_close(&original); }
+    if (verify->quiet) { return code; }
+    printf("%s: %" PRIu64 " bytes decode to %" PRIu64 "%s%s; block index in %" PRIu32 " of %" PRIu32
+           " stripes, %" PRIu64 " block CRCs right\n",
+           run->name, facts.run_bytes, watched.compare.bytes, original == NULL ? "" : ", the same as ",
+           original == NULL ? "" : original->name, facts.indexed, facts.nstripes, facts.blocks);
     return code;
 }
 
+static enum k3huf_exit verify_archive(const struct verify *verify, struct k3huf_input *input,
+                                      struct k3huf_input *original, struct k3huf_progress *progress,
+                                      struct k3huf_fault *fault) {
+    struct k3huf_archive archive;
+    enum k3huf_exit code = k3huf_archive_open(&archive, input, fault);
+    if (code == K3HUF_EXIT_OK && original != NULL) { code = k3huf_input_slurp(original, fault); }
+    if (code == K3HUF_EXIT_OK) {
+        k3huf_progress_begin(progress, input->name, archive.page.source_bytes, verify->progress);
+        code = k3huf_archive_verify(&archive, original, verify->threads, progress, fault);
+        k3huf_progress_end(progress);
+    }
+    if (code == K3HUF_EXIT_OK && verify->json) {
+        json_t *object = json_pack("{s:s, s:b, s:I, s:I, s:I, s:I}", "kind", "archive", "compared", original != NULL,
+                                   "archive_bytes", (json_int_t)archive.page.archive_bytes, "source_bytes",
+                                   (json_int_t)archive.page.source_bytes, "entries", (json_int_t)archive.page.nentries,
+                                   "tensors", (json_int_t)archive.page.ntensors);
+        (void)json_object_set_new(object, "file", json_string(input->name));
+        code = k3huf_json_print(object, fault);
+    } else if (code == K3HUF_EXIT_OK && !verify->quiet) {
+        printf("%s: %" PRIu64 " bytes decode to %" PRIu64 "%s%s; %" PRIu32 " entries, %" PRIu32
+               " tensors, all CRCs right\n",
+               input->name, archive.page.archive_bytes, archive.page.source_bytes,
+               original == NULL ? "" : ", the same as ", original == NULL ? "" : original->name, archive.page.nentries,
+               archive.page.ntensors);
+    }
+    k3huf_archive_close(&archive);
+    return code;
+}
+
+static enum k3huf_exit verify_file(const struct verify *verify, const char *name, const char *original_name,
+                                   struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    struct k3huf_input original = {.fd = -1};
+    struct k3huf_progress progress = {0};
+    bool is_archive = false;
+    enum k3huf_exit code = k3huf_input_open(&input, name, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    if (original_name != NULL) {
+        code = k3huf_input_open(&original, original_name, fault);
+        if (code != K3HUF_EXIT_OK) {
+            k3huf_input_close(&input);
+            return code;
+        }
+    }
+    struct k3huf_input *compared = original_name == NULL ? NULL : &original;
+    if (input.seekable) { code = k3huf_archive_recognise(&input, &is_archive, fault); }
+    if (code == K3HUF_EXIT_OK && is_archive) {
+        code = verify_archive(verify, &input, compared, &progress, fault);
+    } else if (code == K3HUF_EXIT_OK) {
+        k3huf_progress_begin(&progress, name, input.size / 2 * 3, verify->progress && input.seekable);
+        code = verify_run(verify, &input, compared, &progress, fault);
+        k3huf_progress_end(&progress);
+    }
+    k3huf_input_close(&input);
+    if (compared != NULL) { k3huf_input_close(&original); }
+    return code;
+}
+
+/* ------------------------------------------------------------------------------------------------ directories ---- */
+
+enum state { STATE_OK, STATE_STALE, STATE_MISSING, STATE_DAMAGED, STATES };
+static const char *const state_names[STATES] = {"ok", "stale", "missing", "damaged"};
+
+/* One file of a manifest. The fault says more unless it is in order. */
+static enum k3huf_exit look(const struct verify *verify, const char *path, const struct k3huf_model_file *file,
+                            const char *source_path, enum state *state, struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    struct k3huf_input source = {.fd = -1};
+    struct k3huf_archive archive;
+    struct k3huf_progress progress = {0};
+    *state = STATE_MISSING;
+    if (access(path, F_OK) != 0) {
+        (void)k3huf_fault_set(fault, K3HUF_EXIT_IO, path, NULL, "is not there");
+        return K3HUF_EXIT_OK;
+    }
+    enum k3huf_exit code = k3huf_input_open(&input, path, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    *state = STATE_DAMAGED;
+    code = input.seekable ? k3huf_archive_open(&archive, &input, fault)
+                          : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "is not a file");
+    if (code == K3HUF_EXIT_OK) {
+        if (archive.page.source_bytes != file->bytes || archive.page.source_mtime != file->mtime) {
+            *state = STATE_STALE;
+            (void)k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, path, NULL,
+                                  "was made of another state of %s than the manifest has", file->name);
+        } else {
+            if (source_path != NULL) { code = k3huf_input_open(&source, source_path, fault); }
+            k3huf_progress_begin(&progress, path, archive.page.source_bytes, verify->progress);
+            if (code == K3HUF_EXIT_OK) {
+                code = k3huf_archive_verify(&archive, source_path == NULL ? NULL : &source, verify->threads, &progress,
+                                            fault);
+            }
+            k3huf_progress_end(&progress);
+            *state = code == K3HUF_EXIT_OK ? STATE_OK : code == K3HUF_EXIT_MISMATCH ? STATE_STALE : STATE_DAMAGED;
+        }
+    }
+    if (input.seekable) { k3huf_archive_close(&archive); }
+    k3huf_input_close(&source);
+    k3huf_input_close(&input);
+    return code == K3HUF_EXIT_CORRUPT || code == K3HUF_EXIT_MISMATCH ? K3HUF_EXIT_OK : code;
+}
+
+static enum k3huf_exit verify_directory(const struct verify *verify, const char *directory, const char *source,
+                                        struct k3huf_fault *fault) {
+    static const enum k3huf_exit codes[STATES] = {K3HUF_EXIT_OK, K3HUF_EXIT_MISMATCH, K3HUF_EXIT_IO,
+                                                  K3HUF_EXIT_CORRUPT};
+    struct k3huf_model model;
+    uint32_t count[STATES] = {0};
+    json_t *files = verify->json ? json_array() : NULL;
+    enum k3huf_exit code = k3huf_manifest_read(directory, &model, fault);
+    for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
+        const struct k3huf_model_file *file = &model.file[i];
+        struct k3huf_fault found = {.code = K3HUF_EXIT_OK};
+        enum state state = STATE_OK;
+        char *path = k3huf_path(directory, file->name, K3HUF_ARCHIVE_SUFFIX, fault);
+        char *source_path = source == NULL ? NULL : k3huf_path(source, file->name, NULL, fault);
+        code = path == NULL || (source != NULL && source_path == NULL)
+                   ? fault->code
+                   : look(verify, path, file, source_path, &state, &found);
+        if (code != K3HUF_EXIT_OK && found.code == code) { *fault = found; }
+        if (code == K3HUF_EXIT_OK) {
+            count[state]++;
+            if (files != NULL) {
+                (void)json_array_append_new(files, json_pack("{s:s, s:s, s:s}", "source", file->name, "state",
+                                                             state_names[state], "text", found.text));
+            } else if (state != STATE_OK || verify->verbose) {
+                printf("%-8s %s%s%s\n", state_names[state], file->name, state == STATE_OK ? "" : ": ",
+                       state == STATE_OK ? "" : found.text);
+            }
+        }
+        free(path);
+        free(source_path);
+    }
+    if (code == K3HUF_EXIT_OK && files != NULL) {
+        code = k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "ok",
+                                          (json_int_t)count[STATE_OK], "stale", (json_int_t)count[STATE_STALE],
+                                          "missing", (json_int_t)count[STATE_MISSING], "damaged",
+                                          (json_int_t)count[STATE_DAMAGED], "files", files),
+                                fault);
+    } else if (code == K3HUF_EXIT_OK && !verify->quiet) {
+        printf("%s: %" PRIu32 " of %" PRIu32 " files in order, %" PRIu32 " missing, %" PRIu32 " stale, %" PRIu32
+               " damaged\n",
+               directory, count[STATE_OK], model.n, count[STATE_MISSING], count[STATE_STALE], count[STATE_DAMAGED]);
+    }
+    for (int state = STATES - 1; state > STATE_OK && code == K3HUF_EXIT_OK; state--) {
+        if (count[state] > 0) {
+            code = k3huf_fault_set(fault, codes[state], directory, NULL, "%" PRIu32 " of %" PRIu32 " files %s",
+                                   count[state], model.n, state_names[state]);
+        }
+    }
+    json_decref(files);
+    k3huf_model_free(&model);
+    return code;
+}
+
+/* ------------------------------------------------------------------------------------------------- command ---- */
+
+enum { OPTION_MANIFEST = 256, OPTION_JSON, OPTION_NO_PROGRESS };
+
 static enum k3huf_exit run_verify(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {
-        {"threads", required_argument, NULL, 'T'}, {"help", no_argument, NULL, 'h'}, {0}};
-    unsigned threads = k3huf_pipeline_processors();
+    static const struct option options[] = {{"manifest", no_argument, NULL, OPTION_MANIFEST},
+                                            {"json", no_argument, NULL, OPTION_JSON},
+                                            {"no-progress", no_argument, NULL, OPTION_NO_PROGRESS},
+                                            {"quiet", no_argument, NULL, 'q'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {"threads", required_argument, NULL, 'T'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    struct verify verify = {.threads = k3huf_pipeline_processors(), .progress = true};
     optind = 0;
     for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
         enum k3huf_exit code = K3HUF_EXIT_OK;
         switch (option) {
-        case 'T': code = k3huf_option_threads(optarg, &threads, fault); break;
+        case OPTION_MANIFEST: verify.manifest = true; break;
+        case OPTION_JSON: verify.json = true; break;
+        case OPTION_NO_PROGRESS: verify.progress = false; break;
+        case 'q': verify.quiet = true; break;
+        case 'v': verify.verbose = true; break;
+        case 'T': code = k3huf_option_threads(optarg, &verify.threads, fault); break;
         case 'h': *help = true; return K3HUF_EXIT_OK;
         default: return K3HUF_EXIT_USAGE;
         }
@@ -57,16 +250,28 @@ static enum k3huf_exit run_verify(int argc, char **argv, bool *help, struct k3hu
     if (original != NULL && strcmp(argv[optind], "-") == 0 && strcmp(original, "-") == 0) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "verify: only one input can be standard input");
     }
-    return verify(argv[optind], original, threads, fault);
+    verify.progress = verify.progress && !verify.quiet;
+    const bool directory = k3huf_is_directory(argv[optind]);
+    if (directory || verify.manifest) { return verify_directory(&verify, argv[optind], original, fault); }
+    return verify_file(&verify, argv[optind], original, fault);
 }
 
 const struct k3huf_command k3huf_command_verify = {
-    "verify", "decode a run without writing, and compare it with its original",
-    "usage: k3huf_host verify [OPTIONS] RUN [ORIGINAL]\n"
-    "Decode RUN and check all of it, its block index and the CRC of every block included; with ORIGINAL compare byte "
-    "by byte and name the first difference.\n"
-    "Either may be - for standard input.\n\n"
+    "verify", "decode without writing, and compare with the original",
+    "usage: k3huf_host verify [OPTIONS] FILE [ORIGINAL]\n"
+    "Decode FILE, a run or an archive, and check all of it, every CRC included; with ORIGINAL compare byte by byte and "
+    "name\n"
+    "the first difference. Either may be - for standard input; an archive must be a file. Where FILE is a directory, "
+    "its\n"
+    "manifest says what must be there: the summary tells which archives are missing, stale (made of another state of "
+    "the\n"
+    "source) or damaged; ORIGINAL is the directory that was packed.\n\n"
+    "      --manifest   FILE is a directory\n"
     "  -T, --threads N  use N threads (default: every processor)\n"
+    "      --json       print the result as one JSON object\n"
+    "  -q, --quiet      print nothing but errors\n"
+    "  -v, --verbose    of a directory, list also what is in order\n"
+    "      --no-progress  no progress on a terminal\n"
     "  -h, --help       print this\n\n"
-    "Exit code 0: sound (and the same); 1: differs from ORIGINAL; 4: RUN is corrupt.\n",
+    "Exit code 0: sound (and the same); 1: differs from ORIGINAL, or stale; 3: missing; 4: FILE is corrupt.\n",
     run_verify};

@@ -1,0 +1,43 @@
+/* encode_run.h - bytes of a seekable input to one run, on several threads: whoever takes its parts writes them.
+ *
+ * Memory: one stripe as coded, and parts of 1/2 MiB (or one block) under way on each thread.
+ */
+#ifndef K3HUF_HOST_ENCODE_RUN_H
+#define K3HUF_HOST_ENCODE_RUN_H
+
+#include "input.h"
+#include "progress.h"
+
+struct k3huf_encode_options {
+    uint32_t stripe_bytes;           /* raw bytes of every stripe but the last, 1 ... K3HUF_STRIPE_RAW_MAX */
+    uint32_t max_code_length;        /* 1 ... K3HUF_CODE_LENGTH_MAX */
+    uint32_t block_log2;             /* block index with blocks of 2^block_log2 symbols; 0: no index */
+    unsigned threads;                /* 1 ... K3HUF_THREADS_MAX */
+    struct k3huf_progress *progress; /* NULL: none. Counts the input once when counted, once when encoded */
+};
+
+/* What counting finds out. */
+struct k3huf_counts {
+    uint64_t histogram[K3HUF_SYMBOLS]; /* of the odd bytes, counted from each stripe's first byte */
+    uint32_t crc;                      /* CRC-32C of all bytes */
+    bool zeros;                        /* all of them are 0 */
+};
+
+/* Read all of the input. K3HUF_EXIT_IO, K3HUF_EXIT_INTERNAL; K3HUF_EXIT_USAGE: more stripes than a run can have. */
+enum k3huf_exit k3huf_count(struct k3huf_input *input, const struct k3huf_encode_options *options,
+                            struct k3huf_counts *counts, struct k3huf_fault *fault);
+
+/* Code lengths for a histogram; `raw_bytes` of input it is of. K3HUF_EXIT_USAGE: max_code_length is too small. */
+enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint64_t raw_bytes, uint32_t max_code_length,
+                                  const char *name, uint8_t codelen[K3HUF_SYMBOLS], struct k3huf_fault *fault);
+
+/* Takes the next part of the run, whole: its header, or a stripe. Any code but K3HUF_EXIT_OK ends all. */
+typedef enum k3huf_exit k3huf_put(void *context, const uint8_t *part, size_t size, struct k3huf_fault *fault);
+
+/* Encode all of the input with that code. The run is the same for any number of threads. K3HUF_EXIT_IO where the input
+ * holds an odd byte that the code has none for: it must have changed since it was counted. */
+enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
+                                 const uint8_t codelen[K3HUF_SYMBOLS], k3huf_put *put, void *context,
+                                 struct k3huf_run_header *header, struct k3huf_fault *fault);
+
+#endif

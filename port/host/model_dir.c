@@ -1,0 +1,259 @@
+/* model_dir.c - see model_dir.h. */
+#include "model_dir.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "output.h"
+#include "tensors.h"
+
+#define INDEX_NAME "model.safetensors.index.json"
+#define MANIFEST_MAX ((uint64_t)64 << 20)
+
+bool k3huf_is_directory(const char *name) {
+    struct stat info;
+    return stat(name, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+char *k3huf_path(const char *directory, const char *name, const char *suffix, struct k3huf_fault *fault) {
+    const size_t size = strlen(directory) + 1 + strlen(name) + (suffix == NULL ? 0 : strlen(suffix)) + 1;
+    char *path = malloc(size);
+    if (path == NULL) {
+        (void)k3huf_fault_memory(fault, size);
+        return NULL;
+    }
+    (void)snprintf(path, size, "%s/%s%s", directory, name, suffix == NULL ? "" : suffix);
+    return path;
+}
+
+/* A name that stays in its directory. */
+static bool plain_name(const char *name) {
+    return name[0] != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    const struct k3huf_model_file *x = a;
+    const struct k3huf_model_file *y = b;
+    return strcmp(x->name, y->name);
+}
+
+/* Add a name, which may be there already. */
+static enum k3huf_exit add(struct k3huf_model *model, const char *name, struct k3huf_fault *fault) {
+    for (uint32_t i = model->n; i > 0; i--) {
+        if (strcmp(model->file[i - 1].name, name) == 0) { return K3HUF_EXIT_OK; }
+    }
+    struct k3huf_model_file *grown = realloc(model->file, (model->n + 1u) * sizeof *grown);
+    if (grown == NULL) { return k3huf_fault_memory(fault, (model->n + 1u) * sizeof *grown); }
+    model->file = grown;
+    model->file[model->n] = (struct k3huf_model_file){.name = strdup(name)};
+    if (model->file[model->n].name == NULL) { return k3huf_fault_memory(fault, strlen(name) + 1); }
+    model->n++;
+    return K3HUF_EXIT_OK;
+}
+
+void k3huf_model_free(struct k3huf_model *model) {
+    for (uint32_t i = 0; i < model->n; i++) {
+        free(model->file[i].name);
+    }
+    free(model->file);
+    *model = (struct k3huf_model){0};
+}
+
+static enum k3huf_exit read_json(const char *directory, const char *name, json_t **root, char **path,
+                                 struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    *root = NULL;
+    *path = k3huf_path(directory, name, NULL, fault);
+    if (*path == NULL) { return fault->code; }
+    enum k3huf_exit code = k3huf_input_open(&input, *path, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    if (!input.seekable || input.size > MANIFEST_MAX) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, *path, NULL, "is not a file of at most 64 MiB");
+    } else {
+        code = k3huf_json_read(&input, 0, (size_t)input.size, "JSON", root, fault);
+    }
+    k3huf_input_close(&input);
+    return code;
+}
+
+static enum k3huf_exit read_index(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
+    json_t *root = NULL;
+    char *path = NULL;
+    const char *tensor = NULL;
+    json_t *shard = NULL;
+    enum k3huf_exit code = read_json(directory, INDEX_NAME, &root, &path, fault);
+    json_t *map = json_object_get(root, "weight_map");
+    if (code == K3HUF_EXIT_OK && !json_is_object(map)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "has no weight_map");
+    }
+    json_object_foreach(map, tensor, shard) {
+        if (code != K3HUF_EXIT_OK) { break; }
+        if (!json_is_string(shard) || !plain_name(json_string_value(shard))) {
+            code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL,
+                                   "weight_map, tensor '%s': '%s' is not the name of a file beside the index", tensor,
+                                   json_is_string(shard) ? json_string_value(shard) : "");
+        } else {
+            code = add(model, json_string_value(shard), fault);
+        }
+    }
+    if (code == K3HUF_EXIT_OK) { code = add(model, INDEX_NAME, fault); }
+    json_decref(root);
+    free(path);
+    return code;
+}
+
+/* All .safetensors files of a directory. */
+static enum k3huf_exit read_files(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
+    static const char suffix[] = ".safetensors";
+    DIR *dir = opendir(directory);
+    if (dir == NULL) { return k3huf_fault_errno(fault, directory, "cannot be read"); }
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    for (const struct dirent *found; (found = readdir(dir)) != NULL && code == K3HUF_EXIT_OK;) {
+        const size_t length = strlen(found->d_name);
+        if (found->d_name[0] != '.' && length > sizeof suffix - 1 &&
+            strcmp(found->d_name + length - (sizeof suffix - 1), suffix) == 0) {
+            code = add(model, found->d_name, fault);
+        }
+    }
+    (void)closedir(dir);
+    if (code == K3HUF_EXIT_OK && model->n == 0) {
+        code =
+            k3huf_fault_set(fault, K3HUF_EXIT_IO, directory, NULL,
+                            "is a directory without " INDEX_NAME ", .safetensors files, or trunk.bin and trunk.json");
+    }
+    return code;
+}
+
+/* Size and time of every file, which must be there. */
+static enum k3huf_exit look(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
+    for (uint32_t i = 0; i < model->n; i++) {
+        struct stat info;
+        char *path = k3huf_path(directory, model->file[i].name, NULL, fault);
+        if (path == NULL) { return fault->code; }
+        const bool good = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+        if (!good) {
+            (void)k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL,
+                                  "is named by the index but is not a file here");
+        }
+        free(path);
+        if (!good) { return fault->code; }
+        model->file[i].bytes = (uint64_t)info.st_size;
+        model->file[i].mtime = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+    }
+    return K3HUF_EXIT_OK;
+}
+
+static bool has(const char *directory, const char *name) {
+    struct k3huf_fault fault;
+    struct stat info;
+    char *path = k3huf_path(directory, name, NULL, &fault);
+    const bool there = path != NULL && stat(path, &info) == 0;
+    free(path);
+    return there;
+}
+
+enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    *model = (struct k3huf_model){0};
+    if (has(directory, INDEX_NAME)) {
+        code = read_index(directory, model, fault);
+    } else if (has(directory, "trunk.json") && has(directory, "trunk.bin")) {
+        model->trunk = true;
+        code = add(model, "trunk.bin", fault);
+        if (code == K3HUF_EXIT_OK) { code = add(model, "trunk.json", fault); }
+    } else {
+        code = read_files(directory, model, fault);
+    }
+    if (code == K3HUF_EXIT_OK) { code = look(directory, model, fault); }
+    if (code == K3HUF_EXIT_OK) { qsort(model->file, model->n, sizeof *model->file, by_name); }
+    return code;
+}
+
+/* -------------------------------------------------------------------------------------------------- manifest ---- */
+
+static bool same_contents(const char *path, const char *text, size_t size) {
+    struct k3huf_input input;
+    struct k3huf_fault fault;
+    bool same = false;
+    if (k3huf_input_open(&input, path, &fault) != K3HUF_EXIT_OK) { return false; }
+    uint8_t *bytes = malloc(size);
+    size_t got = 0;
+    if (bytes != NULL && input.seekable && input.size == size &&
+        k3huf_input_read_at(&input, 0, bytes, size, &got, &fault) == K3HUF_EXIT_OK) {
+        same = got == size && memcmp(bytes, text, size) == 0;
+    }
+    free(bytes);
+    k3huf_input_close(&input);
+    return same;
+}
+
+enum k3huf_exit k3huf_manifest_write(const char *directory, const struct k3huf_model *model,
+                                     struct k3huf_fault *fault) {
+    json_t *files = json_array();
+    for (uint32_t i = 0; i < model->n; i++) {
+        const struct k3huf_model_file *file = &model->file[i];
+        json_t *object =
+            json_pack("{s:s, s:s+, s:I, s:I}", "source", file->name, "archive", file->name, K3HUF_ARCHIVE_SUFFIX,
+                      "source_bytes", (json_int_t)file->bytes, "source_mtime", (json_int_t)file->mtime);
+        if (object == NULL) {
+            json_decref(files);
+            return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, file->name, NULL, "has a name that is not UTF-8");
+        }
+        (void)json_array_append_new(files, object);
+    }
+    json_t *root = json_pack("{s:i, s:b, s:o}", "k3huf_manifest", 1, "trunk", (int)model->trunk, "files", files);
+    char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1));
+    char *path = k3huf_path(directory, K3HUF_MANIFEST_NAME, NULL, fault);
+    enum k3huf_exit code = path == NULL ? fault->code : text == NULL ? k3huf_fault_memory(fault, 0) : K3HUF_EXIT_OK;
+    if (code == K3HUF_EXIT_OK && !same_contents(path, text, strlen(text))) {
+        struct k3huf_output output;
+        code = k3huf_output_open(&output, path, true, fault);
+        if (code == K3HUF_EXIT_OK) {
+            code = k3huf_output_write(&output, (const uint8_t *)text, strlen(text), fault);
+            if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&output, fault); }
+            k3huf_output_discard(&output);
+        }
+    }
+    free(path);
+    free(text);
+    json_decref(root);
+    return code;
+}
+
+enum k3huf_exit k3huf_manifest_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
+    json_t *root = NULL;
+    char *path = NULL;
+    *model = (struct k3huf_model){0};
+    if (!has(directory, K3HUF_MANIFEST_NAME)) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_IO, directory, NULL, "holds no " K3HUF_MANIFEST_NAME);
+    }
+    enum k3huf_exit code = read_json(directory, K3HUF_MANIFEST_NAME, &root, &path, fault);
+    const json_t *files = json_object_get(root, "files");
+    if (code == K3HUF_EXIT_OK &&
+        (json_integer_value(json_object_get(root, "k3huf_manifest")) != 1 || !json_is_array(files))) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "is not a manifest, version 1");
+    }
+    model->trunk = json_is_true(json_object_get(root, "trunk"));
+    for (size_t i = 0; i < json_array_size(files) && code == K3HUF_EXIT_OK; i++) {
+        const json_t *file = json_array_get(files, i);
+        const char *name = json_string_value(json_object_get(file, "source"));
+        const json_t *mtime = json_object_get(file, "source_mtime");
+        uint64_t bytes = 0;
+        if (name == NULL || !plain_name(name) || !k3huf_json_size(json_object_get(file, "source_bytes"), &bytes) ||
+            !json_is_integer(mtime)) {
+            code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "file %zu is not described soundly", i);
+        } else {
+            code = add(model, name, fault);
+            if (code == K3HUF_EXIT_OK) {
+                model->file[model->n - 1].bytes = bytes;
+                model->file[model->n - 1].mtime = json_integer_value(mtime);
+            }
+        }
+    }
+    json_decref(root);
+    free(path);
+    return code;
+}

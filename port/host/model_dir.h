@@ -1,0 +1,43 @@
+/* model_dir.h - directories: which files of a model belong together, and the manifest of those packed of it.
+ *
+ * A model is a directory with model.safetensors.index.json and the shards that it names, or with .safetensors files and
+ * no index, or a packed trunk, trunk.bin and trunk.json. Other files are none of our business.
+ */
+#ifndef K3HUF_HOST_MODEL_DIR_H
+#define K3HUF_HOST_MODEL_DIR_H
+
+#include "fault.h"
+
+#define K3HUF_MANIFEST_NAME "k3huf-manifest.json"
+#define K3HUF_ARCHIVE_SUFFIX ".k3a"
+
+struct k3huf_model_file {
+    char *name; /* malloc'ed; a plain file name */
+    uint64_t bytes;
+    int64_t mtime; /* nanoseconds since 1970 */
+};
+
+struct k3huf_model {
+    struct k3huf_model_file *file; /* malloc'ed, by name */
+    uint32_t n;
+    bool trunk;
+};
+
+/* Look into a directory. K3HUF_EXIT_CORRUPT: an index that names a file that is not there, or anything but plain file
+ * names; K3HUF_EXIT_IO: no model. Free in any case. */
+enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault);
+void k3huf_model_free(struct k3huf_model *model);
+
+/* Write the manifest of `model` into `directory`, unless it is there with the same contents. */
+enum k3huf_exit k3huf_manifest_write(const char *directory, const struct k3huf_model *model, struct k3huf_fault *fault);
+
+/* Read it back. K3HUF_EXIT_IO where there is none, K3HUF_EXIT_CORRUPT where it is not sound. Free in any case. */
+enum k3huf_exit k3huf_manifest_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault);
+
+/* Whether something of that name is a directory; false also where there is nothing. */
+bool k3huf_is_directory(const char *name);
+
+/* "DIRECTORY/NAME" and, unless it is NULL, `suffix`; malloc'ed. NULL: out of memory; the fault says so. */
+char *k3huf_path(const char *directory, const char *name, const char *suffix, struct k3huf_fault *fault);
+
+#endif

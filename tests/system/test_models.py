@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""Whole-program tests of directories: sharded models, packed trunks, shares of the work, manifests; and of the tool in a
+person's hands, on a terminal.
+
+Environment and habits are those of test_host.py.
+"""
+import json
+import os
+import pty
+import re
+import resource
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import time
+import unittest
+
+import safetensors_file as st
+from test_archive import ArchiveTest, noise
+from test_host import CORRUPT, IO, MISMATCH, OK, TIMEOUT, TOOL, USAGE, HostTest, data, generate, read, write
+
+MANIFEST = "k3huf-manifest.json"
+INDEX = "model.safetensors.index.json"
+
+
+class ModelTest(ArchiveTest):
+    def make_model(self, shards=4, size=60000):
+        names = [f"model-{i + 1:05}-of-{shards:05}.safetensors" for i in range(shards)]
+        st.model(self.path("model"), {name: [(f"layers.{i}.w", "BF16", [size], generate(2 * size, i)),
+                                             (f"layers.{i}.b", "F32", [10], noise(40, i))]
+                                      for i, name in enumerate(names)})
+        write(self.path("model/config.json"), b"{}")
+        return names
+
+    def contents(self, folder):
+        return {name: read(os.path.join(self.path(folder), name)) for name in os.listdir(self.path(folder))}
+
+    def refuses_model(self, code, pattern, folder="model"):
+        self.fails(code, pattern, "pack", folder, "out")
+        self.assertFalse(os.path.exists(self.path("out")))
+
+
+class Models(ModelTest):
+    def test_sharded(self):
+        names = self.make_model()
+        text = self.good("pack", "model", "out").decode()
+        self.assertRegex(text, r"(?m)^out: 5 of 5 files packed, 0 complete already; \d+ bytes packed to \d+$")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), sorted([n + ".k3a" for n in names] + [INDEX + ".k3a", MANIFEST]))
+        self.assertRegex(self.good("verify", "out").decode(), "5 of 5 files in order")
+        self.good("verify", "--manifest", "out", "model")
+        self.good("unpack", "out", "back")
+        model = self.contents("model")
+        del model["config.json"]
+        self.assertEqual(self.contents("back"), model)
+        self.assertEqual(self.good("unpack", "--tensor", "layers.2.w", f"out/{names[2]}.k3a", "-"), generate(120000, 2))
+        facts = json.loads(self.good("pack", "--json", "--force", "model", "out"))
+        self.assertEqual((facts["packed"], facts["skipped"], len(facts["files"])), (5, 0, 5))
+
+    def test_a_single_file_model(self):
+        os.mkdir(self.path("model"))
+        content = st.file([("w", "BF16", [5000], generate(10000))])
+        write(self.path("model/model.safetensors"), content)
+        write(self.path("model/README.md"), b"hello")
+        self.good("pack", "model", "out")
+        self.good("unpack", "out", "back")
+        self.assertEqual(self.contents("back"), {"model.safetensors": content})
+
+    def test_refused_indexes(self):
+        names = self.make_model()
+        index = json.loads(read(self.path("model/" + INDEX)))
+        for bad in ("../secret.safetensors", "/etc/passwd", "..", ".", "", "a/b.safetensors", "./" + names[0]):
+            index["weight_map"]["layers.0.w"] = bad
+            write(self.path("model/" + INDEX), json.dumps(index).encode())
+            self.refuses_model(CORRUPT, r"index\.json: weight_map, tensor 'layers\.0\.w'.*is not the name of a file beside")
+        index["weight_map"]["layers.0.w"] = 7
+        write(self.path("model/" + INDEX), json.dumps(index).encode())
+        self.refuses_model(CORRUPT, "is not the name of a file")
+        index["weight_map"]["layers.0.w"] = "gone.safetensors"
+        write(self.path("model/" + INDEX), json.dumps(index).encode())
+        self.refuses_model(CORRUPT, r"model/gone\.safetensors: is named by the index but is not a file here")
+        for text in (b"{", b"[]", b"{}", b'{"weight_map": 1}'):
+            write(self.path("model/" + INDEX), text)
+            self.refuses_model(CORRUPT, r"index\.json: ")
+        os.remove(self.path("model/" + INDEX))
+        write(self.path("model/" + names[3]), b"x" * 100)  # refused before any other is written
+        self.refuses_model(CORRUPT, names[3])
+        for name in names:
+            os.remove(self.path("model/" + name))
+        self.refuses_model(IO, "directory without")
+
+    def trunk(self, layers=3):
+        os.mkdir(self.path("trunk"))
+        binary, description = b"", []
+        for i in range(layers):
+            weights, norm = generate(50000, i), noise(400, i)
+            run = weights + bytes(60) + norm
+            description.append({"file_off": len(binary), "nbytes": len(run),
+                                "tensors": {"attn.w": {"off": 0, "nbytes": 50000, "dtype": "bf16", "shape": [250, 100]},
+                                            "norm": {"off": 50060, "nbytes": 400, "dtype": "F32", "shape": [100]}}})
+            binary += run + bytes(-len(run) % 4096)
+        write(self.path("trunk/trunk.bin"), binary)
+        write(self.path("trunk/trunk.json"), json.dumps({"layers": description}).encode())
+        return description
+
+    def test_trunk(self):
+        self.trunk()
+        self.good("pack", "trunk", "out")
+        self.assertEqual(sorted(os.listdir(self.path("out"))), [MANIFEST, "trunk.bin.k3a", "trunk.json.k3a"])
+        self.good("verify", "out", "trunk")
+        self.good("unpack", "out", "back")
+        self.assertEqual(self.contents("back"), self.contents("trunk"))
+        self.assertEqual(self.good("unpack", "--tensor", "1.attn.w", "out/trunk.bin.k3a", "-"), generate(50000, 1))
+        facts = json.loads(self.good("list", "--json", "out/trunk.bin.k3a"))
+        self.assertEqual(facts["source_kind"], "trunk")
+        self.assertEqual([t["as"] for t in facts["tensors"] if t["dtype"] == "BF16"], ["run"] * 3)
+        self.assertEqual({f["name"] for f in facts["families"]}, {"*.attn.w", "*.norm"})
+
+    def test_refused_trunks(self):
+        layers = self.trunk()
+        size = os.path.getsize(self.path("trunk/trunk.bin"))
+
+        def change(path, value, pattern):
+            changed = json.loads(json.dumps({"layers": layers}))
+            at = changed
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = value
+            write(self.path("trunk/trunk.json"), json.dumps(changed).encode())
+            self.refuses_model(CORRUPT, r"trunk\.json: .*" + pattern, "trunk")
+        w = ["layers", 1, "tensors", "attn.w"]
+        change(["layers"], 3, "no layers")
+        change(["layers", 1, "file_off"], 100, r"layer '1': file_off is no multiple")
+        change(["layers", 1, "file_off"], -4096, "not a whole number")
+        change(["layers", 1, "file_off"], 1 << 40, "beyond the end")
+        change(["layers", 1, "nbytes"], size, "beyond the end")
+        change(["layers", 1, "file_off"], 0, "overlaps")
+        change(["layers", 1, "tensors"], 3, "no tensors")
+        change([*w, "off"], 50000, "outside its layer")
+        change([*w, "off"], 100, "overlaps")
+        change([*w, "nbytes"], 49998, "has 49998 bytes, but dtype and shape make 50000")
+        change([*w, "nbytes"], None, "not a whole number")
+        change([*w, "dtype"], "bf17", "dtype")
+        change([*w, "shape"], [250, 101], "make 50500")
+
+
+class Parts(ModelTest):
+    def test_shares_are_disjoint_and_complete(self):
+        names = sorted(self.make_model(7, 2000) + [INDEX])
+        for parts in (1, 2, 3, 8, 20):
+            seen = []
+            for part in range(1, parts + 1):
+                self.good("pack", "--part", f"{part}/{parts}", "model", f"out{parts}.{part}")
+                made = set(os.listdir(self.path(f"out{parts}.{part}"))) - {MANIFEST}
+                seen += made
+            self.assertEqual(sorted(seen), [name + ".k3a" for name in names])
+        for bad in ("0/2", "3/2", "1", "1/", "/2", "-1/2", "1/2x", "1/0", "a/b"):
+            self.fails(USAGE, "--part must be K/N", "pack", "--part", bad, "model", "bad")
+        self.fails(USAGE, "directories", "pack", "--part", "1/2", data("two_bytes.raw"), "bad")
+
+    def test_side_by_side_one_killed_and_run_again(self):
+        """Four processes; one is stopped in the middle of a file and killed, which leaves the rest as it should be."""
+        names = self.make_model(8, 400000)
+        commands = [[*TOOL, "pack", "-q", "-T", "1", "--part", f"{part}/4", "model", "out"] for part in (1, 2, 3, 4)]
+        victim = subprocess.Popen(commands[1], cwd=self.folder.name)
+        folder = self.path("out")
+        for _ in range(5000):  # until it is writing
+            if os.path.isdir(folder) and any(name.startswith(".k3huf_host") for name in os.listdir(folder)):
+                break
+            self.assertIsNone(victim.poll(), "it was over before it could be killed")
+            time.sleep(0.001)
+        victim.kill()
+        self.assertEqual(victim.wait(TIMEOUT), -signal.SIGKILL)
+        others = [subprocess.Popen(command, cwd=self.folder.name) for command in commands[:1] + commands[2:]]
+        self.assertEqual([process.wait(TIMEOUT) for process in others], [OK] * 3)
+        done = self.tool("verify", "--manifest", "out")
+        self.assertEqual(done.returncode, IO)
+        missing = [line.split()[1] for line in done.stdout.decode().splitlines() if line.startswith("missing")]
+        mine = [name + ":" for name in sorted([*names, INDEX])[1::4]]
+        self.assertTrue(missing and set(missing) <= set(mine), (missing, mine))
+        self.assertEqual(self.tool(*commands[1][len(TOOL):]).returncode, OK)
+        self.assertRegex(self.good("verify", "--manifest", "out", "model").decode(), "9 of 9 files in order")
+        self.assertEqual(self.tool("unpack", "-q", "out", "back").returncode, OK)
+        for name in names:
+            self.assertEqual(read(self.path(f"back/{name}")), read(self.path(f"model/{name}")))
+
+    def states(self):
+        done = self.tool("verify", "--json", "--manifest", "out")
+        facts = json.loads(done.stdout)
+        return done.returncode, {file["source"]: file["state"] for file in facts["files"] if file["state"] != "ok"}
+
+    def test_manifest_and_second_runs(self):
+        names = self.make_model(4, 20000)
+        self.good("pack", "model", "out")
+        self.assertEqual(self.states(), (OK, {}))
+        stamps = {name: os.stat(self.path(f"out/{name}.k3a")).st_mtime_ns for name in names}
+        text = self.good("pack", "model", "out").decode()
+        self.assertRegex(text, "0 of 5 files packed, 5 complete already")
+        # One missing, one damaged, one whose source has changed.
+        os.remove(self.path(f"out/{names[0]}.k3a"))
+        self.assertEqual(self.states(), (IO, {names[0]: "missing"}))
+        damaged = bytearray(read(self.path(f"out/{names[1]}.k3a")))
+        damaged[9000] ^= 1
+        write(self.path(f"out/{names[1]}.k3a"), damaged)
+        self.assertEqual(self.states(), (CORRUPT, {names[0]: "missing", names[1]: "damaged"}))
+        changed = read(self.path(f"model/{names[2]}"))[:-1] + b"!"
+        write(self.path(f"model/{names[2]}"), changed)
+        os.utime(self.path(f"model/{names[2]}"), ns=(1, 1234567890123456789))
+        self.assertRegex(self.good("pack", "--part", "1/9", "model", "out").decode(), "1 of 5|0 of 5")
+        code, states = self.states()
+        self.assertEqual((code, states[names[2]]), (CORRUPT, "stale"))
+        text = self.good("pack", "model", "out").decode()
+        self.assertRegex(text, r"[23] of 5 files packed, [23] complete already")
+        self.assertEqual(self.states(), (OK, {}))
+        self.assertEqual(os.stat(self.path(f"out/{names[3]}.k3a")).st_mtime_ns, stamps[names[3]])
+        self.assertEqual(self.good("unpack", f"out/{names[2]}.k3a", "-"), changed)
+        # Compared with sources of the same size that differ.
+        shutil.copytree(self.path("model"), self.path("other"))
+        write(self.path(f"other/{names[3]}"), read(self.path(f"model/{names[3]}"))[:-1] + b"\x99")
+        done = self.tool("verify", "out", "other")
+        self.assertEqual(done.returncode, MISMATCH)
+        self.assertRegex(done.stdout.decode(), rf"(?m)^stale +{names[3]}: .*differs from other/")
+
+    def test_unsound_manifests(self):
+        self.make_model(2, 1000)
+        self.good("pack", "model", "out")
+        good = json.loads(read(self.path("out/" + MANIFEST)))
+        for name in ("../x", "/x", "", "a/b", 5, None):
+            bad = json.loads(json.dumps(good))
+            bad["files"][1]["source"] = name
+            write(self.path("out/" + MANIFEST), json.dumps(bad).encode())
+            for command in (("verify", "out"), ("unpack", "out", "back")):
+                self.fails(CORRUPT, "file 1 is not described soundly", *command)
+        write(self.path("out/" + MANIFEST), b"{}")
+        self.fails(CORRUPT, "is not a manifest", "verify", "out")
+        os.remove(self.path("out/" + MANIFEST))
+        self.fails(IO, "out: holds no", "verify", "--manifest", "out")
+        self.assertNotIn("back", self.files())
+
+
+class Hands(ModelTest):
+    """The tool as a person has it: on a terminal."""
+
+    def on_terminal(self, *arguments, interrupt=None):
+        """Run with a terminal as standard error and output; returns exit status and all that it showed. `interrupt`:
+        a pattern after which Ctrl-C is pressed."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder.name)
+            os.execvp(TOOL[0], [*TOOL, *map(str, arguments)])
+        shown, deadline, pressed = b"", time.monotonic() + TIMEOUT, False
+        while time.monotonic() < deadline:
+            if not select.select([fd], [], [], 1)[0]:
+                continue
+            try:
+                piece = os.read(fd, 65536)
+            except OSError:  # Linux: the other side is closed
+                break
+            if not piece:
+                break
+            shown += piece
+            if interrupt and not pressed and re.search(interrupt, shown):
+                os.write(fd, b"\x03")
+                pressed = True
+        os.close(fd)
+        return os.waitpid(pid, 0)[1], shown.decode()
+
+    def setUp(self):
+        super().setUp()
+        write(self.path("m.safetensors"), st.file([("w", "BF16", [3000000], generate(6000000))]))
+
+    def test_progress_and_summary(self):
+        status, shown = self.on_terminal("pack", "-T", 1, "m.safetensors", "m.k3a")
+        self.assertEqual(status, 0, shown)
+        self.assertRegex(shown, r"\r\x1b\[Km\.safetensors \[[#.]{24}\] +\d+% +\d+\.\d MB/s \d+:\d\d:\d\d left")
+        self.assertRegex(shown, r"\r\x1b\[Km\.safetensors: 60000\d\d bytes packed to \d+, ratio 0\.\d+, 1 tensor, 1 run, verified\r\n\Z")
+        for command in (("verify", "m.k3a"), ("unpack", "m.k3a", "back")):
+            status, shown = self.on_terminal(*command)
+            self.assertEqual(status, 0, shown)
+            self.assertRegex(shown, r"m\.k3a \[[#.]{24}\]")
+        self.assertEqual(read(self.path("back")), read(self.path("m.safetensors")))
+
+    def test_no_progress(self):
+        for options in (("--no-progress",), ("-q",)):
+            status, shown = self.on_terminal("pack", "-f", *options, "m.safetensors", "m.k3a")
+            self.assertEqual(status, 0)
+            self.assertNotIn("\r\x1b", shown)
+        self.assertEqual(shown, "")
+        done = self.tool("pack", "-f", "m.safetensors", "m.k3a")  # pipes
+        self.assertEqual((done.returncode, done.stderr), (OK, b""))
+        self.assertEqual(done.stdout.count(b"\n"), 1)
+
+    def test_interrupt_leaves_nothing(self):
+        path = self.path("large.safetensors")
+        header = json.dumps({"w": st.tensor("BF16", [1 << 31], 0, 1 << 32)}).encode()
+        write(path, st.raw_file(header, generate(1000000)))
+        os.truncate(path, 8 + len(header) + (1 << 32))
+        status, shown = self.on_terminal("pack", "large.safetensors", "large.k3a", interrupt=rb"large\.safetensors \[")
+        self.assertTrue(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, (status, shown))
+        self.assertEqual(self.files(), ["large.safetensors", "m.safetensors"])
+
+    def test_a_full_disk_leaves_nothing(self):
+        """A limit on the size of files stands for the disk."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        for arguments in (("pack", "m.safetensors", "m.k3a"),):
+            done = subprocess.run([*TOOL, *arguments], cwd=self.folder.name, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, preexec_fn=limit, timeout=TIMEOUT)
+            self.assertEqual(done.returncode, IO)
+            self.assertRegex(done.stderr.decode(), "m.k3a: cannot be written: File too large")
+            self.assertEqual(self.files(), ["m.safetensors"])
+
+
+class Large(HostTest):
+    """A source of more than 5 GiB: most of it a hole, so that the file system need not hold it. Memory is measured as
+    the system accounts it: the most that was resident."""
+    PEAK = 512 << 20
+    SIZE = 5 << 30
+
+    def peak(self, *arguments):
+        with subprocess.Popen([*TOOL, *map(str, arguments)], cwd=self.folder.name, stdout=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, OK, arguments)
+        print(f"{arguments[0]}: peak {usage.ru_maxrss >> 10} MiB, {usage.ru_utime + usage.ru_stime:.1f} s of processor")
+        self.assertLess(usage.ru_maxrss << 10, self.PEAK)
+
+    def test_memory(self):
+        header = json.dumps({"hole": st.tensor("BF16", [self.SIZE // 4], 0, self.SIZE // 2),
+                             "w": st.tensor("BF16", [self.SIZE // 4], self.SIZE // 2, self.SIZE)}).encode()
+        source = write(self.path("m.safetensors"), st.raw_file(header, b""))
+        weights = generate(8 << 20)
+        with open(source, "r+b") as file:
+            for at in (self.SIZE // 2, 4 << 30, self.SIZE - len(weights)):
+                file.seek(8 + len(header) + at)
+                file.write(weights)
+        self.peak("pack", "m.safetensors", "m.k3a")
+        self.peak("verify", "m.k3a", "m.safetensors")
+        self.peak("unpack", "m.k3a", "back")
+        self.assertEqual(os.path.getsize(self.path("back")), os.path.getsize(source))
+        self.assertLess(os.stat(self.path("back")).st_blocks * 512, 0.6 * self.SIZE)  # the hole is one again
+        self.assertEqual(subprocess.run(["cmp", source, self.path("back")], timeout=TIMEOUT).returncode, 0)
+        self.peak("unpack", "--range", f"{(4 << 30) + 8 + len(header)}:{8 << 20}", "m.k3a", "part")
+        self.assertEqual(read(self.path("part")), weights)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,171 @@
+/* test_archive.c - the bytes of archives: joined CRCs, first page and table of contents there and back, and tables full
+ * of lies whose CRCs are right, which may be refused or harmless but nothing else. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "archive.h"
+#include "crc_join.h"
+#include "dispatch.h"
+#include "rng.h"
+
+static void joined_crcs(void **state) {
+    (void)state;
+    static uint8_t bytes[5000];
+    struct k3huf_rng rng = {7};
+    k3huf_rng_fill(&rng, bytes, sizeof bytes);
+    const uint32_t whole = k3huf_crc32c(0, bytes, sizeof bytes);
+    for (size_t cut = 0; cut <= sizeof bytes; cut += cut < 40 ? 1 : 97) {
+        const uint32_t first = k3huf_crc32c(0, bytes, cut);
+        const uint32_t second = k3huf_crc32c(0, bytes + cut, sizeof bytes - cut);
+        assert_int_equal(k3huf_crc32c_join(first, second, sizeof bytes - cut), whole);
+    }
+    static uint8_t many[300000];
+    k3huf_rng_fill(&rng, many, sizeof many);
+    for (size_t size = 0; size <= sizeof many; size += 1 + size / 5) {
+        for (unsigned i = 0; k3huf_isa_choice(i) != NULL; i++) {
+            assert_int_equal(k3huf_crc32c_long(k3huf_isa_choice(i), whole, many, size),
+                             k3huf_crc32c(whole, many, size));
+        }
+    }
+    memset(bytes, 0, sizeof bytes);
+    for (size_t n = 0; n < sizeof bytes; n += 1 + n / 3) {
+        assert_int_equal(k3huf_crc32c_zeros(n), k3huf_crc32c(0, bytes, n));
+    }
+    /* Lengths that no memory holds: 2^40 zeros by halves. */
+    const uint32_t half = k3huf_crc32c_zeros((uint64_t)1 << 39);
+    assert_int_equal(k3huf_crc32c_zeros((uint64_t)1 << 40), k3huf_crc32c_join(half, half, (uint64_t)1 << 39));
+}
+
+#define ENTRIES 3u
+#define TENSORS 3u
+#define DIMS 4u
+#define NAMES 8u
+#define TOC (ENTRIES * K3HUF_ARCHIVE_ENTRY_BYTES + TENSORS * K3HUF_ARCHIVE_TENSOR_BYTES + DIMS * 8u + NAMES)
+
+/* Stored bytes, a run, zeros; a tensor in each of the latter two, and one without bytes. */
+static void make(struct k3huf_archive_page *page, uint8_t toc[TOC]) {
+    const struct k3huf_archive_entry entry[ENTRIES] = {
+        {4096, 100, 0, 100, 0x11111111, K3HUF_ENTRY_STORED, 0, 0},
+        {8192, 5000, 100, 8000, 0x22222222, K3HUF_ENTRY_RUN, 0, 3},
+        {0, 0, 8100, 70000, k3huf_crc32c_zeros(70000), K3HUF_ENTRY_ZEROS, 3, 3}};
+    const struct k3huf_archive_tensor tensor[TENSORS] = {{100, 8000, 1, 0, 3, 2, "BF16", 0},
+                                                         {8100, 70000, 2, 3, 3, 1, "U8", 2},
+                                                         {78100, 0, K3HUF_ARCHIVE_NO_ENTRY, 6, 2, 1, "F8_E4M3", 3}};
+    static const uint64_t dims[DIMS] = {40, 100, 70000, 0};
+    *page = (struct k3huf_archive_page){.archive_bytes = 16384 + TOC,
+                                        .toc_offset = 16384,
+                                        .toc_bytes = TOC,
+                                        .nentries = ENTRIES,
+                                        .source_bytes = 78100,
+                                        .source_kind = K3HUF_SOURCE_SAFETENSORS,
+                                        .ntensors = TENSORS,
+                                        .ndims = DIMS,
+                                        .source_mtime = -5};
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        k3huf_archive_entry_write(toc, i, &entry[i]);
+        page->source_crc = k3huf_crc32c_join(page->source_crc, entry[i].raw_crc, entry[i].raw_bytes);
+    }
+    for (uint32_t i = 0; i < TENSORS; i++) {
+        k3huf_archive_tensor_write(page, toc, i, &tensor[i]);
+    }
+    for (uint32_t i = 0; i < DIMS; i++) {
+        k3huf_archive_dim_write(page, toc, i, dims[i]);
+    }
+    memcpy(toc + k3huf_archive_names_at(page), "w.0zerEE", NAMES);
+    page->toc_crc = k3huf_crc32c(0, toc, TOC);
+}
+
+static void there_and_back(void **state) {
+    (void)state;
+    struct k3huf_archive_page page;
+    struct k3huf_archive_page read;
+    struct k3huf_archive_fault fault = {0};
+    uint8_t toc[TOC];
+    uint8_t bytes[K3HUF_ARCHIVE_PAGE];
+    make(&page, toc);
+    k3huf_archive_page_write(&page, bytes);
+    assert_true(k3huf_archive_magic(bytes, sizeof bytes));
+    assert_false(k3huf_archive_magic(bytes, 7));
+    assert_true(k3huf_archive_page_read(bytes, page.archive_bytes, &read, &fault));
+    assert_memory_equal(&page, &read, sizeof page);
+    assert_true(k3huf_archive_toc_check(&read, toc, &fault));
+    struct k3huf_archive_tensor tensor;
+    k3huf_archive_tensor_read(&read, toc, 2, &tensor);
+    assert_string_equal(tensor.dtype, "F8_E4M3");
+    assert_int_equal(tensor.entry, K3HUF_ARCHIVE_NO_ENTRY);
+    assert_int_equal(k3huf_archive_dim_read(&read, toc, 2), 70000);
+    assert_false(k3huf_archive_page_read(bytes, page.archive_bytes - 1, &read, &fault));
+    assert_false(k3huf_archive_page_read(bytes, page.archive_bytes + 1, &read, &fault));
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] ^= 0x10;
+        assert_false(k3huf_archive_page_read(bytes, page.archive_bytes, &read, &fault));
+        bytes[i] ^= 0x10;
+    }
+}
+
+/* Change fields at random, seal, and if the result is taken, everything it says must be inside. */
+static void lies(void **state) {
+    (void)state;
+    struct k3huf_rng rng = {1};
+    unsigned taken = 0;
+    for (unsigned round = 0; round < 30000; round++) {
+        struct k3huf_archive_page page;
+        struct k3huf_archive_fault fault = {0};
+        uint8_t toc[TOC];
+        uint8_t bytes[K3HUF_ARCHIVE_PAGE];
+        make(&page, toc);
+        static const uint64_t values[] = {0,
+                                          1,
+                                          3,
+                                          100,
+                                          4096,
+                                          8192,
+                                          78100,
+                                          UINT32_MAX,
+                                          UINT64_MAX,
+                                          UINT64_MAX - 4095,
+                                          (uint64_t)1 << 63,
+                                          (uint64_t)1 << 32};
+        for (unsigned i = 0; i < 1 + round % 3; i++) {
+            const uint64_t value = values[k3huf_rng_below(&rng, UNIT_COUNT(values))];
+            const size_t at = (size_t)k3huf_rng_below(&rng, TOC / 4) * 4;
+            for (size_t b = 0; b < (k3huf_rng_below(&rng, 2) == 0 ? 4u : 8u) && at + b < TOC; b++) {
+                toc[at + b] = (uint8_t)(value >> (8 * b));
+            }
+        }
+        page.toc_crc = k3huf_crc32c(0, toc, TOC);
+        k3huf_archive_page_write(&page, bytes);
+        assert_true(k3huf_archive_page_read(bytes, page.archive_bytes, &page, &fault));
+        if (!k3huf_archive_toc_check(&page, toc, &fault)) {
+            assert_non_null(fault.text);
+            assert_true(fault.offset < page.archive_bytes);
+            continue;
+        }
+        taken++;
+        uint64_t source = 0;
+        for (uint32_t i = 0; i < page.nentries; i++) {
+            struct k3huf_archive_entry entry;
+            k3huf_archive_entry_read(toc, i, &entry);
+            assert_int_equal(entry.source_offset, source);
+            source += entry.raw_bytes;
+            assert_true(source <= page.source_bytes && entry.bytes <= page.toc_offset);
+            assert_true(entry.offset <= page.toc_offset - entry.bytes);
+            assert_true((uint64_t)entry.name_at + entry.name_bytes <= NAMES);
+        }
+        for (uint32_t i = 0; i < page.ntensors; i++) {
+            struct k3huf_archive_tensor tensor;
+            k3huf_archive_tensor_read(&page, toc, i, &tensor);
+            assert_true(tensor.bytes == 0 || tensor.entry < ENTRIES);
+            assert_true((uint64_t)tensor.dims_at + tensor.rank <= DIMS);
+            assert_true((uint64_t)tensor.name_at + tensor.name_bytes <= NAMES && tensor.name_bytes > 0);
+        }
+    }
+    assert_true(taken > 500); /* dimensions and names may be anything */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(joined_crcs), cmocka_unit_test(there_and_back),
+                                       cmocka_unit_test(lies)};
+    return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
+}
