@@ -84,6 +84,8 @@ enum k3huf_status {
     K3HUF_E_BLOCK_END, /* a block's last code does not end where the index says the next block begins */
     K3HUF_E_BLOCK_CRC, /* a block's raw bytes do not have the CRC-32C of the index */
 
+    K3HUF_E_INDEX_ABSENT, /* a stripe without block index, where the caller requires one */
+
     K3HUF_STATUS_COUNT
 };
 
@@ -288,8 +290,13 @@ struct k3huf_config {
     bool one_cursor;
     /* Skip the CRC of each block (the index's own CRC is always checked). */
     bool skip_crc;
+    /* Refuse a stripe that has no index, one of a single byte too, before any of it is given out. The index's magic is
+     * all that tells it from plain filler: damage to that and to a plane together would otherwise pass unseen. So set
+     * this wherever runs are known to be indexed. */
+    bool require_index;
     /* Memory for one stripe's index, K3HUF_INDEX_HEADER_BYTES at least; k3huf_index_bytes() says how much a stripe
-     * needs, and a larger index is K3HUF_E_INDEX_MEMORY. NULL: indexes are ignored, and with them the block CRCs. */
+     * needs, and a larger index is K3HUF_E_INDEX_MEMORY. NULL: indexes are ignored, and with them the block CRCs;
+     * not with require_index. */
     uint8_t *index;
     size_t index_size;
     /* Never NULL. */
@@ -345,7 +352,8 @@ struct k3huf_decoder {
     uint8_t hold[K3HUF_RUN_HEADER_BYTES]; /* a header that came in pieces, or coded bytes not yet used up */
 };
 
-/* Start a run. K3HUF_E_ARGUMENT where the config has no workspace, or index memory below its least size. */
+/* Start a run. K3HUF_E_ARGUMENT where the config has no workspace, index memory below its least size, or none
+ * though an index is required. */
 enum k3huf_status k3huf_decoder_init(struct k3huf_decoder *decoder, const struct k3huf_config *config);
 
 /* What to give next. Valid after init and after every call of k3huf_decode(). After K3HUF_DONE, need.coded_offset is

@@ -35,6 +35,7 @@ static const char text[K3HUF_STATUS_COUNT][TEXT_BYTES] = {
     /* K3HUF_E_INDEX_MEMORY */ "the block index is larger than the memory for it",
     /* K3HUF_E_BLOCK_END */ "the block does not end where the index says",
     /* K3HUF_E_BLOCK_CRC */ "the block's CRC-32C is wrong",
+    /* K3HUF_E_INDEX_ABSENT */ "the stripe has no block index, and one is required",
 };
 
 const char *k3huf_status_text(enum k3huf_status status) {

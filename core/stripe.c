@@ -119,6 +119,9 @@ static enum k3huf_status stripe_header(struct k3huf_decoder *d, struct k3huf_io 
     const enum k3huf_status status =
         k3huf_stripe_header_read(d->hold, &d->run, d->stripe_number, d->raw_done, &d->stripe, &bad);
     if (status != K3HUF_OK) { return fail(d, status, K3HUF_NO_BLOCK, d->stripe_offset + bad); }
+    if (d->config.require_index && !may_be_indexed(d)) {
+        return fail(d, K3HUF_E_INDEX_ABSENT, K3HUF_NO_BLOCK, filler(d));
+    }
     d->index.nblocks = 0;
     d->index_bytes = 0;
     d->raw_used = 0;
@@ -142,7 +145,7 @@ static uint32_t index_wanted(const struct k3huf_decoder *d) {
     return d->coded_done < 4u ? 4u : K3HUF_INDEX_HEADER_BYTES;
 }
 
-/* K3HUF_OK: the index is whole and checked, or the filler is plain. */
+/* K3HUF_OK: the index is whole and checked, or the filler is plain and may be. */
 static enum k3huf_status collect_index(struct k3huf_decoder *d, struct k3huf_io *io) {
     for (;;) {
         uint32_t bad = 0;
@@ -153,6 +156,7 @@ static enum k3huf_status collect_index(struct k3huf_decoder *d, struct k3huf_io 
         } else if (status == K3HUF_OK) {
             status = k3huf_index_read(d->config.index, d->coded_done, &d->stripe, &d->index, &bad, &block);
         }
+        if (status == K3HUF_OK && d->config.require_index && !indexed(d)) { status = K3HUF_E_INDEX_ABSENT; }
         if (status == K3HUF_OK) { return K3HUF_OK; }
         if (k3huf_is_error(status)) { return fail(d, status, block, filler(d) + bad); }
         if (!collect(d, io, d->config.index, index_wanted(d))) { return K3HUF_WAIT; }
@@ -413,15 +417,15 @@ enum k3huf_status k3huf_decoder_init(struct k3huf_decoder *decoder, const struct
     k3huf_zero((uint8_t *)decoder, sizeof *decoder);
     decoder->config.one_cursor = config->one_cursor; /* one by one: a copy of the whole may become a call of memcpy */
     decoder->config.skip_crc = config->skip_crc;
+    decoder->config.require_index = config->require_index;
     decoder->config.index = config->index;
     decoder->config.index_size = config->index_size;
     decoder->config.workspace = config->workspace;
     decoder->place.stripe = K3HUF_NO_STRIPE;
     decoder->place.block = K3HUF_NO_BLOCK;
     enter_part(decoder, K3HUF_PART_RUN_HEADER);
-    if (config->workspace == NULL || (config->index != NULL && config->index_size < K3HUF_INDEX_HEADER_BYTES)) {
-        return fail(decoder, K3HUF_E_ARGUMENT, K3HUF_NO_BLOCK, 0);
-    }
+    const bool small = config->index == NULL ? config->require_index : config->index_size < K3HUF_INDEX_HEADER_BYTES;
+    if (config->workspace == NULL || small) { return fail(decoder, K3HUF_E_ARGUMENT, K3HUF_NO_BLOCK, 0); }
     return K3HUF_OK;
 }
 

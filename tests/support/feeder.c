@@ -153,6 +153,7 @@ void k3huf_feed_run(struct k3huf_feed *feed) {
     struct k3huf_rng rng = {feed->seed};
     const struct k3huf_config config = {.one_cursor = feed->one_cursor,
                                         .skip_crc = feed->skip_crc,
+                                        .require_index = feed->require_index,
                                         .index = feed->index,
                                         .index_size = feed->index_size,
                                         .workspace = &workspace};

@@ -36,6 +36,7 @@ struct k3huf_feed {
     const uint8_t *expected; /* NULL, or the decoded run, out_size bytes (to compare what there is of it) */
     bool one_cursor;
     bool skip_crc;
+    bool require_index;
     bool clip;      /* spans end where the current part ends; otherwise they may go on into what follows in the run */
     uint8_t *index; /* memory for the index, two cursors */
     size_t index_size;

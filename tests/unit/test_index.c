@@ -609,6 +609,57 @@ static void skipped_crcs(void **state) {
     }
 }
 
+/* Damage to an index's magic hides it, and damage to a plane with it: where an index is required that is refused, in
+ * every mode and before a byte is given out. */
+static void an_index_can_be_required(void **state) {
+    (void)state;
+    build(13, 2u * STRIPE, STRIPE, LOG2, 0);
+    const struct layout at = locate(1);
+    for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
+        const char *name;
+        struct k3huf_feed feed = feed_in(mode, &name);
+        feed.require_index = true;
+        k3huf_feed_run(&feed);
+        if (feed.fault != NULL || feed.status != K3HUF_DONE) {
+            fail_msg("%s, whole: \"%s\"", name, k3huf_status_text(feed.status));
+        }
+        run[at.filler - 1u] ^= 0x80u; /* the last raw byte, and the magic behind it */
+        run[at.filler] ^= 0x01u;
+        k3huf_feed_run(&feed);
+        if (feed.fault != NULL || feed.status != K3HUF_E_INDEX_ABSENT || feed.produced != STRIPE ||
+            feed.place.stripe != 1 || feed.place.block != K3HUF_NO_BLOCK || feed.place.offset != at.filler) {
+            fail_msg("%s, hidden: %s; \"%s\" after %u bytes", name, feed.fault == NULL ? "" : feed.fault,
+                     k3huf_status_text(feed.status), (unsigned)feed.produced);
+        }
+        memcpy(run, good, run_size);
+    }
+}
+
+/* What cannot hold an index is refused at the stripe's header: no filler, or no symbol to index. */
+static void stripes_that_cannot_have_one(void **state) {
+    (void)state;
+    static const uint32_t sizes_of[][2] = {{1, 0}, {1, 40}, {2, 0}, {2, 3}, {5000, 0}};
+    for (size_t i = 0; i < UNIT_COUNT(sizes_of); i++) {
+        build(13, sizes_of[i][0], STRIPE, 0, sizes_of[i][1]);
+        for (unsigned mode = 0; mode < K3HUF_FEED_MODES; mode++) {
+            const char *name;
+            struct k3huf_feed feed = feed_in(mode, &name);
+            feed.require_index = true;
+            k3huf_feed_run(&feed);
+            assert_null(feed.fault);
+            assert_status(feed.status, K3HUF_E_INDEX_ABSENT);
+            assert_int_equal(feed.produced, 0);
+            assert_int_equal(feed.place.offset, locate(0).filler);
+        }
+    }
+    const char *name;
+    struct k3huf_feed feed = feed_in(0, &name);
+    feed.require_index = true;
+    feed.index = NULL;
+    k3huf_feed_run(&feed);
+    assert_status(feed.status, K3HUF_E_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),
@@ -625,6 +676,8 @@ int main(void) {
         cmocka_unit_test(indexes_that_do_not_fit),
         cmocka_unit_test(memory_for_the_index),
         cmocka_unit_test(skipped_crcs),
+        cmocka_unit_test(an_index_can_be_required),
+        cmocka_unit_test(stripes_that_cannot_have_one),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }

@@ -71,6 +71,7 @@ static void texts_say_what_is_wrong(void **state) {
         {K3HUF_E_INDEX_MEMORY, "memory for it"},
         {K3HUF_E_BLOCK_END, "does not end"},
         {K3HUF_E_BLOCK_CRC, "block's CRC"},
+        {K3HUF_E_INDEX_ABSENT, "one is required"},
     };
     (void)state;
     assert_int_equal(sizeof says / sizeof says[0], K3HUF_STATUS_COUNT);
