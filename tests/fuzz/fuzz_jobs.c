@@ -92,8 +92,13 @@ static enum k3huf_port_status guarded_write(void *context, uint32_t core, uint64
     const uint64_t cq_bytes = (uint64_t)jobs->cq_entries * K3HUF_COMPLETION_BYTES;
     bool good = within(offset, size, K3HUF_DEVICE_AT, K3HUF_DEVICE_BYTES);
     good = good || (starting && size == 4 && (offset == K3HUF_HOST_SESSION || offset == K3HUF_HOST_REQUEST));
-    good = good || (jobs->state == K3HUF_STATE_ATTACHED && jobs->cq >= K3HUF_CONTROL_BYTES &&
-                    within(offset, size, jobs->cq, cq_bytes) && apart(offset, size, jobs->sq, sq_bytes));
+    if (jobs->state == K3HUF_STATE_ATTACHED && jobs->cq >= K3HUF_CONTROL_BYTES && size < K3HUF_COMPLETION_BYTES &&
+        within(offset, size, jobs->cq, cq_bytes) && apart(offset, size, jobs->sq, sq_bytes)) {
+        good = offset - jobs->cq - jobs->cq_put % jobs->cq_entries * K3HUF_COMPLETION_BYTES < K3HUF_COMPLETION_BYTES;
+        if (!tampered && jobs->session == host.session && jobs->cq_put - host.taken >= host.cq_entries) {
+            k3huf_fuzz_found("a completion over one that is not taken", NULL);
+        }
+    }
     if (!good && engine.record != NULL) {
         const struct k3huf_job *const job = &engine.record->job;
         good = within(offset, size, job->destination, job->destination_bytes) && offset >= K3HUF_CONTROL_BYTES &&
@@ -183,10 +188,13 @@ static void submit(struct script *s, uint64_t *id) {
     switch (change) {
     case 8: job.kind = next(s); break;
     case 9: job.options = next(s); break;
-    case 10: job.lba = number(s, 8); break;
+    case 10: job.lba = (how & 8u) != 0 ? number(s, 8) : number(s, 1); break;
     case 11: job.offset = number(s, 8); break;
     case 12: job.run_bytes = number(s, 3); break;
-    case 13: job.destination = number(s, 8); break;
+    case 13: /* over control block, rings and what lies between them, mostly */
+        job.destination = (how & 8u) != 0 ? number(s, 8) : 64u * number(s, 1);
+        job.destination_bytes = (how & 8u) != 0 ? job.destination_bytes : SLOT_BYTES + 4u * number(s, 2);
+        break;
     case 14: job.destination_bytes = number(s, 8); break;
     case 15:
         job.kind = K3HUF_KIND_CANCEL;

@@ -11,7 +11,9 @@
 #include "k3huf_port.h"
 #include "rng.h"
 
+#ifndef K3HUF_MEMORY_READS
 #define K3HUF_MEMORY_READS 1024u
+#endif
 #define K3HUF_MEMORY_FAULTS 4u
 #define K3HUF_MEMORY_FOR_EVER UINT32_MAX
 
