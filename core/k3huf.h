@@ -12,12 +12,11 @@
  * Bounds, not averages, belong into deadlines: a code of 12-bit codes only decodes one symbol where a usual one decodes
  * sixteen, so hostile input can be some twenty-five times slower.
  *
- * FORMAT.md beside this file says what the bytes of a run mean;
- * section names in the comments below are its sections.
+ * FORMAT.md beside this file says what the bytes of a run mean; section names in the comments below are its sections.
  *
  * Two ways to use it:
- *   - struct k3huf_decoder: a state machine for one run. It says which bytes it wants next (k3huf_need), takes any
- *     split of them (k3huf_decode) and never blocks.
+ *   - struct k3huf_decoder: a state machine for one run. It says which bytes it wants next
+ *     (k3huf_decoder_need), takes any split of them (k3huf_decode) and never blocks.
  *   - the stateless parts it is made of (headers, table, lanes, blocks, merge, CRC), for firmware that schedules block
  *     groups over several cores itself. They are re-entrant: share the table read-only, give each core a workspace.
  */
