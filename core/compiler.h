@@ -37,7 +37,7 @@
 #endif
 
 /* Ask for the line at `p + ahead` in the second cache. Beyond the end of an object it does nothing. Arm cores find
- * streams by themselves, and there it would be one instruction in twelve. */
+ * streams by themselves, and there it would only add instructions to every turn. */
 #define K3HUF_LINE_BYTES 64u
 #if defined(__aarch64__)
 #define k3huf_prefetch(p, ahead) (void)(ahead)

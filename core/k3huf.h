@@ -2,15 +2,15 @@
  *
  * The core is freestanding C11: no allocation, no libc, no I/O, no recursion, no mutable static data. Every object is
  * owned by the caller, who may place it anywhere. Nothing here needs an alignment beyond that of the C type. All
- * sizes are in bytes unless a name says otherwise. No function uses more than 1 KiB of stack, the deepest chain of
- * calls about 2 KiB. merge.c uses vector registers where the compiler may.
+ * sizes are in bytes unless a name says otherwise. No function uses more than 1 KiB of stack, and none calls itself.
+ * merge.c uses vector registers where the compiler may.
  *
  * Memory must hold still: input spans must not change during a call, and an index must not change from the moment it
  * was checked until its stripe is done. Output spans are read back and may hold unverified bytes during a call, so they
  * must be private memory: a copy goes to the host afterwards, never the span itself.
  *
- * Bounds, not averages, belong into deadlines: a code of 12-bit codes only decodes one symbol where a usual one decodes
- * sixteen, so hostile input can be some twenty-five times slower.
+ * Bounds, not averages, belong into deadlines: a turn of the hot loop that gives up to thirty symbols gives a single
+ * one where all codes have 12 bits, so hostile input can be many times slower.
  *
  * FORMAT.md beside this file says what the bytes of a run mean; section names in the comments below are its sections.
  *
