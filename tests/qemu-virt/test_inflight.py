@@ -553,7 +553,7 @@ class Hostile(InFlight):
                 at = host.sq + 64 * entry
                 board.memory[at:at + 60] = noise.randbytes(60)
                 if noise.random() < 0.5:
-                    board.memory[at + 8:at + 16] = struct.pack("<2I", noise.randrange(5), noise.randrange(4))
+                    board.memory[at + 8:at + 16] = struct.pack("<2I", noise.randrange(7), noise.randrange(4))
                 board.set_word(at + 60, 1 if noise.random() < 0.95 else noise.getrandbits(32) | 1)
             # Either all are answered, or the session is closed for impossible bookkeeping.
             board.wait("end of garbage", lambda: board.word(72) == READY or board.word(64 + 20) == 64)
