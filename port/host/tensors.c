@@ -28,18 +28,18 @@ bool k3huf_json_size(const json_t *value, uint64_t *number) {
     return true;
 }
 
-/* Bits that a shape of that dtype takes; false: more than 64 bits can say. */
-static bool shape_bits(const uint64_t *dims, uint32_t rank, unsigned bits, uint64_t *product) {
+/* Bits that the last shape, from dims_at on, takes in that dtype; false: more than 64 bits can say. */
+static bool shape_bits(const struct k3huf_tensors *tensors, uint32_t dims_at, unsigned bits, uint64_t *product) {
     *product = bits;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (dims[i] == 0) {
+    for (uint32_t i = dims_at; i < tensors->ndims; i++) {
+        if (tensors->dims[i] == 0) {
             *product = 0;
             return true;
         }
     }
-    for (uint32_t i = 0; i < rank; i++) {
-        if (*product > UINT64_MAX / dims[i]) { return false; }
-        *product *= dims[i];
+    for (uint32_t i = dims_at; i < tensors->ndims; i++) {
+        if (*product > UINT64_MAX / tensors->dims[i]) { return false; }
+        *product *= tensors->dims[i];
     }
     return true;
 }
@@ -87,7 +87,7 @@ enum k3huf_exit k3huf_tensors_add(struct k3huf_tensors *tensors, const char *fil
     if (value_bits == 0) { return wrong(file, name, "dtype is not one that is known", fault); }
     enum k3huf_exit code = read_shape(tensors, file, name, json_object_get(object, "shape"), &rank, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    if (!shape_bits(tensors->dims + dims_at, rank, value_bits, &bits)) {
+    if (!shape_bits(tensors, dims_at, value_bits, &bits)) {
         return wrong(file, name, "dtype and shape make more bytes than can be counted", fault);
     }
     if (bits % 8 != 0 || bits / 8 != bytes) {
