@@ -192,6 +192,18 @@ static const char *entry_fault(const struct k3huf_archive_page *page, const stru
     return NULL;
 }
 
+/* Is it 1 to 8 printable characters, and zeros? Whoever lists an archive prints it. */
+static bool dtype_sound(const char *dtype) {
+    size_t n = 0;
+    while (dtype[n] > ' ' && dtype[n] <= '~') {
+        n++;
+    }
+    for (size_t i = n; i < K3HUF_ARCHIVE_DTYPE_BYTES; i++) {
+        if (dtype[i] != '\0') { return false; }
+    }
+    return n > 0;
+}
+
 static const char *tensor_fault(const struct k3huf_archive_page *page, const uint8_t *toc,
                                 const struct k3huf_archive_tensor *tensor, uint64_t least) {
     const uint64_t names = page->toc_bytes - k3huf_archive_names_at(page);
@@ -202,6 +214,7 @@ static const char *tensor_fault(const struct k3huf_archive_page *page, const uin
     if (tensor->name_bytes == 0 || (uint64_t)tensor->name_at + tensor->name_bytes > names) {
         return "a tensor's name lies outside the names";
     }
+    if (!dtype_sound(tensor->dtype)) { return "a tensor's dtype is not text"; }
     if ((uint64_t)tensor->dims_at + tensor->rank > page->ndims) {
         return "a tensor's shape lies outside the dimensions";
     }
