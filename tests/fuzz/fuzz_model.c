@@ -21,11 +21,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 static const char *const texts[3][3] = {
     {"{\"layers\":[{\"file_off\":0,\"nbytes\":4096,\"tensors\":{\"w\":{\"off\":0,\"nbytes\":64,\"dtype\":\"bf16\","
-     "\"shape\":[32]},\"s\":{\"off\":64,\"nbytes\":3,\"dtype\":\"F8_E4M3\",\"shape\":[3]}}},{\"name\":\"last\","
-     "\"file_off\":8192,\"nbytes\":100,\"tensors\":[{\"name\":\"w\",\"off\":0,\"nbytes\":8,\"dtype\":\"bfloat16\","
-     "\"shape\":[2,2]}]}]}",
-     "{\"layers\":{\"embed\":{\"file_off\":4096,\"nbytes\":61440,\"tensors\":[{\"name\":\"t\",\"off\":16,\"nbytes\":0,"
-     "\"dtype\":\"U8\",\"shape\":[0]}]}}}",
+     "\"shape\":[32]},\"s\":{\"off\":64,\"nbytes\":3,\"dtype\":\"F8_E4M3\"}}},null,{\"file_off\":8192,\"nbytes\":100,"
+     "\"tensors\":{\"w\":{\"off\":0,\"nbytes\":8,\"dtype\":\"bfloat16\",\"shape\":[2,2]}}}]}",
+     "{\"align\":512,\"layers\":[{\"file_off\":1024,\"nbytes\":60000,\"tensors\":{\"t\":{\"off\":16,\"nbytes\":0,"
+     "\"dtype\":\"MX4\",\"shape\":[0]},\"u\":{\"off\":17,\"nbytes\":9,\"dtype\":\"I8R\"}}}]}",
      "{\"layers\":[]}"},
     {"{\"metadata\":{\"total_size\":1},\"weight_map\":{\"a\":\"A\",\"b\":\"B\",\"c\":\"A\"}}", "{\"weight_map\":{}}",
      "{\"weight_map\":{\"x\":\"../A\",\"y\":\"C\"}}"},
@@ -58,7 +57,11 @@ static void clean(void) {
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
-    return mkdtemp(folder) == NULL || atexit(clean) != 0 ? 1 : 0;
+    if (mkdtemp(folder) == NULL || atexit(clean) != 0) { return 1; }
+    write_file("A", (const uint8_t *)"aaaaa", 5);
+    write_file("B", (const uint8_t *)"", 0);
+    write_file("C", (const uint8_t *)"c", 1);
+    return 0;
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
@@ -96,11 +99,6 @@ static void read_directory(const uint8_t *data, size_t size, bool manifest) {
     struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
     struct k3huf_model model;
     const char *const name = manifest ? K3HUF_MANIFEST_NAME : "model.safetensors.index.json";
-    if (!manifest) {
-        write_file("A", data, size < 5 ? size : 5);
-        write_file("B", data, 0);
-        write_file("C", (const uint8_t *)"c", 1);
-    }
     write_file(name, data, size);
     const enum k3huf_exit code =
         manifest ? k3huf_manifest_read(folder, &model, &fault) : k3huf_model_read(folder, &model, &fault);

@@ -56,10 +56,11 @@ static void compare(const struct k3huf_tensors *tensors, const uint8_t *data) {
         const json_t *const offsets = json_object_get(object, "data_offsets");
         const json_t *const shape = json_object_get(object, "shape");
         const uint64_t begin = t->offset - LENGTH - length;
-        bool same = json_integer_value(json_array_get(offsets, 0)) == (json_int_t)begin &&
-                    json_integer_value(json_array_get(offsets, 1)) == (json_int_t)(begin + t->bytes) &&
-                    strcmp(json_string_value(json_object_get(object, "dtype")), t->dtype) == 0 &&
-                    json_array_size(shape) == t->rank;
+        bool same =
+            json_integer_value(json_array_get(offsets, 0)) == (json_int_t)begin &&
+            json_integer_value(json_array_get(offsets, 1)) == (json_int_t)(begin + t->bytes) &&
+            strncmp(json_string_value(json_object_get(object, "dtype")), t->dtype, K3HUF_ARCHIVE_DTYPE_BYTES) == 0 &&
+            json_array_size(shape) == t->rank;
         for (uint32_t d = 0; d < t->rank && same; d++) {
             same = json_integer_value(json_array_get(shape, d)) == (json_int_t)tensors->dims[t->dims_at + d];
         }

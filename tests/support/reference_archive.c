@@ -129,6 +129,12 @@ static const char *tensors_fault(const struct k3huf_reference_archive *archive) 
         if (name_bytes == 0 || get(at + 20, 4) + name_bytes > archive->names_bytes || names > archive->names_bytes) {
             return "tensor name";
         }
+        unsigned letters = 0, zeros = 0;
+        for (unsigned k = 0; k < 8; k++) {
+            letters += at[32 + k] >= 33 && at[32 + k] <= 126 && zeros == 0;
+            zeros += at[32 + k] == 0;
+        }
+        if (letters == 0 || letters + zeros != 8) { return "tensor dtype"; }
         if (get(at + 40, 4) + rank > archive->ndims || dims > archive->ndims) { return "tensor shape"; }
         if (bytes == 0 ? entry != NO_ENTRY : entry >= archive->nentries) { return "tensor entry"; }
         if (bytes != 0) {
