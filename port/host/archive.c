@@ -194,6 +194,18 @@ static const char *entry_fault(const struct k3huf_archive_page *page, const stru
     return NULL;
 }
 
+/* Is it 1 to 8 printable characters, and zeros? Whoever lists an archive prints it. */
+static bool dtype_sound(const char *dtype) {
+    size_t n = 0;
+    while (dtype[n] > ' ' && dtype[n] <= '~') {
+        n++;
+    }
+    for (size_t i = n; i < K3HUF_ARCHIVE_DTYPE_BYTES; i++) {
+        if (dtype[i] != '\0') { return false; }
+    }
+    return n > 0;
+}
+
 static const char *tensor_fault(const struct k3huf_archive_page *page, const uint8_t *toc,
                                 const struct k3huf_archive_tensor *tensor, uint64_t least) {
     const uint64_t names = page->toc_bytes - k3huf_archive_names_at(page);
@@ -204,6 +216,7 @@ static const char *tensor_fault(const struct k3huf_archive_page *page, const uin
     if (tensor->name_bytes == 0 || (uint64_t)tensor->name_at + tensor->name_bytes > names) {
         return "a tensor's name lies outside the names";
     }
+    if (!dtype_sound(tensor->dtype)) { return "a tensor's dtype is not text"; }
     if ((uint64_t)tensor->dims_at + tensor->rank > page->ndims) {
         return "a tensor's shape lies outside the dimensions";
     }
@@ -225,13 +238,17 @@ bool k3huf_archive_toc_check(const struct k3huf_archive_page *page, const uint8_
     if (k3huf_crc32c(0, toc, (size_t)page->toc_bytes) != page->toc_crc) {
         return bad(fault, AT_TOC_CRC, "the CRC-32C of the table of contents is wrong");
     }
+    const uint64_t all_names = page->toc_bytes - k3huf_archive_names_at(page);
     uint64_t end = K3HUF_ARCHIVE_PAGE;
     uint64_t source = 0;
+    uint64_t names = 0;
     uint32_t crc = 0;
     for (uint32_t i = 0; i < page->nentries; i++) {
         struct k3huf_archive_entry entry;
         k3huf_archive_entry_read(toc, i, &entry);
         const char *text = entry_fault(page, &entry, end, source);
+        names += entry.name_bytes;
+        if (text == NULL && names > all_names) { text = "the entries' names are larger than all names"; }
         if (text != NULL) { return bad(fault, page->toc_offset + (uint64_t)i * K3HUF_ARCHIVE_ENTRY_BYTES, text); }
         if (entry.kind != K3HUF_ENTRY_ZEROS) { end = entry.offset + entry.bytes; }
         source += entry.raw_bytes;
@@ -242,10 +259,16 @@ bool k3huf_archive_toc_check(const struct k3huf_archive_page *page, const uint8_
         return bad(fault, AT_SOURCE_CRC, "the CRC-32C of the source is not that of its entries");
     }
     uint64_t least = 0;
+    uint64_t dims = 0;
+    names = 0;
     for (uint32_t i = 0; i < page->ntensors; i++) {
         struct k3huf_archive_tensor tensor;
         k3huf_archive_tensor_read(page, toc, i, &tensor);
         const char *text = tensor_fault(page, toc, &tensor, least);
+        names += tensor.name_bytes;
+        dims += tensor.rank;
+        if (text == NULL && names > all_names) { text = "the tensors' names are larger than all names"; }
+        if (text == NULL && dims > page->ndims) { text = "the tensors' shapes are larger than all dimensions"; }
         if (text != NULL) { return bad(fault, page->toc_offset + tensor_at(page, i), text); }
         least = tensor.source_offset;
     }

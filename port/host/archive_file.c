@@ -89,7 +89,7 @@ struct cut {
     const struct k3huf_archive_entry *entry;
     uint64_t from;
     uint64_t to;
-    bool whole;
+    bool whole; /* all of it is decoded, so that its CRC can be checked */
     uint32_t crc;
     k3huf_take_source *take;
     void *context;
@@ -113,15 +113,15 @@ static enum k3huf_exit take_piece(void *context, const struct k3huf_piece *piece
     return hand_on(context, piece->data, piece->size, piece->offset, fault);
 }
 
-static enum k3huf_exit decode_stored(struct k3huf_input *entry, struct cut *cut, uint64_t from, uint64_t to,
-                                     struct k3huf_fault *fault) {
-    uint8_t *chunk = malloc(to - from < CHUNK ? (size_t)(to - from) : CHUNK);
+static enum k3huf_exit decode_stored(struct k3huf_input *entry, struct cut *cut, struct k3huf_fault *fault) {
+    const uint64_t size = cut->entry->raw_bytes;
+    uint8_t *chunk = malloc(size < CHUNK ? (size_t)size : CHUNK);
     enum k3huf_exit code = chunk == NULL ? k3huf_fault_memory(fault, CHUNK) : K3HUF_EXIT_OK;
-    while (from < to && code == K3HUF_EXIT_OK) {
-        const size_t now = to - from < CHUNK ? (size_t)(to - from) : CHUNK;
-        code = read_exactly(entry, from, chunk, now, fault);
-        if (code == K3HUF_EXIT_OK) { code = hand_on(cut, chunk, now, from, fault); }
-        from += now;
+    for (uint64_t at = 0; at < size && code == K3HUF_EXIT_OK;) {
+        const size_t now = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
+        code = read_exactly(entry, at, chunk, now, fault);
+        if (code == K3HUF_EXIT_OK) { code = hand_on(cut, chunk, now, at, fault); }
+        at += now;
     }
     free(chunk);
     return code;
@@ -138,10 +138,11 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
                    (int)(name_bytes < NAME_SHOWN ? name_bytes : NAME_SHOWN), name, entry->offset);
     struct k3huf_input view;
     k3huf_input_view(&view, input, entry->offset, entry->bytes, label);
-    cut->whole = from == 0 && to == entry->raw_bytes;
+    /* A part of stored bytes has no CRC of its own: all are read for the entry's. */
+    cut->whole = entry->kind == K3HUF_ENTRY_STORED || (from == 0 && to == entry->raw_bytes);
     enum k3huf_exit code = K3HUF_EXIT_OK;
     if (entry->kind == K3HUF_ENTRY_STORED) {
-        code = decode_stored(&view, cut, from, to, fault);
+        code = decode_stored(&view, cut, fault);
     } else {
         uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
         struct k3huf_run_header header;
@@ -152,6 +153,11 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
         if (code == K3HUF_EXIT_OK && got == sizeof bytes && k3huf_run_header_read(bytes, &header, &bad) == K3HUF_OK &&
             header.raw_bytes != entry->raw_bytes) {
             code = corrupt(view.name, 8, "the run decodes to another size than the entry says", fault);
+        }
+        if (code == K3HUF_EXIT_OK && !cut->whole) { /* nor has a part of a run without block index */
+            struct k3huf_run_facts facts;
+            code = k3huf_walk_run(&view, &facts, fault);
+            cut->whole = code == K3HUF_EXIT_OK && facts.indexed < facts.nstripes;
         }
         if (code == K3HUF_EXIT_OK) {
             code = cut->whole ? k3huf_decode_run(&view, threads, take_piece, cut, NULL, fault)

@@ -41,9 +41,10 @@ bool k3huf_archive_find(const struct k3huf_archive *archive, const char *name, s
 typedef enum k3huf_exit k3huf_take_source(void *context, const uint8_t *data, uint64_t size, uint64_t offset,
                                           struct k3huf_fault *fault);
 
-/* Give the source's bytes `from` ... `to` - 1 to `take`. Entries that lie inside as a whole are checked by their CRC;
- * of others the blocks of a run that hold the bytes are. K3HUF_EXIT_CORRUPT names the entry; K3HUF_EXIT_USAGE: beyond
- * the source's end. Memory as decode_run.h has it. */
+/* Give the source's bytes `from` ... `to` - 1 to `take`. Nothing goes unchecked: entries that lie inside as a whole
+ * are checked by their CRC; of others the blocks of a run that hold the bytes are, and where there are no blocks
+ * (stored bytes, a run without index) all of the entry is read for its CRC. K3HUF_EXIT_CORRUPT names the entry;
+ * K3HUF_EXIT_USAGE: beyond the source's end. Memory as decode_run.h has it. */
 enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t from, uint64_t to, unsigned threads,
                                      struct k3huf_progress *progress, k3huf_take_source *take, void *context,
                                      struct k3huf_fault *fault);

@@ -556,11 +556,29 @@ enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3
     return code;
 }
 
-enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
-                                   k3huf_take *take, void *context, struct k3huf_fault *fault) {
-    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts *facts, struct k3huf_fault *fault) {
+    struct k3huf_run_driver *run = run_new(input->name, input, 1, NULL, NULL, fault);
     if (run == NULL) { return fault->code; }
     enum k3huf_exit code = open_run(run, fault);
+    while (code == K3HUF_EXIT_OK && run->stripe < run->header.nstripes) {
+        code = open_stripe(run, fault);
+        if (code == K3HUF_EXIT_OK) { code = close_stripe(run, fault); }
+    }
+    if (code == K3HUF_EXIT_OK) { code = check_end(run, fault); }
+    *facts = run->facts;
+    facts->run_bytes = run->offset;
+    k3huf_run_driver_free(run);
+    return code;
+}
+
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+                                   k3huf_take *take, void *context, struct k3huf_fault *fault) {
+    struct k3huf_run_facts facts;
+    enum k3huf_exit code = k3huf_walk_run(input, &facts, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+    if (run == NULL) { return fault->code; }
+    code = open_run(run, fault);
     if (code == K3HUF_EXIT_OK && (from > to || to > run->header.raw_bytes)) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,
                                "bytes %" PRIu64 " up to %" PRIu64 " are asked for, but it decodes to %" PRIu64, from,

@@ -44,9 +44,13 @@ struct k3huf_run_facts {
 enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
+/* Read the run's header, and header and index of every stripe, and no more. Only for seekable inputs. What stripes are
+ * there, where, and which have an index is certain then: the sizes add up and the last stripe ends the input. */
+enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts *facts, struct k3huf_fault *fault);
+
 /* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index,
- * the stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. What lies outside is
- * not checked, but for headers before it. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
+ * the stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. The run is walked
+ * before; of planes, what lies outside is not checked. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
 enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault);
 

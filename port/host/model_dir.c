@@ -42,16 +42,32 @@ static int by_name(const void *a, const void *b) {
 
 /* Add a name, which may be there already. */
 static enum k3huf_exit add(struct k3huf_model *model, const char *name, struct k3huf_fault *fault) {
-    for (uint32_t i = model->n; i > 0; i--) {
-        if (strcmp(model->file[i - 1].name, name) == 0) { return K3HUF_EXIT_OK; }
+    if ((model->n & (model->n - 1u)) == 0) { /* full: the capacity is the next power of two */
+        const size_t capacity = model->n == 0 ? 1 : 2 * (size_t)model->n;
+        struct k3huf_model_file *grown = realloc(model->file, capacity * sizeof *grown);
+        if (grown == NULL) { return k3huf_fault_memory(fault, capacity * sizeof *grown); }
+        model->file = grown;
     }
-    struct k3huf_model_file *grown = realloc(model->file, (model->n + 1u) * sizeof *grown);
-    if (grown == NULL) { return k3huf_fault_memory(fault, (model->n + 1u) * sizeof *grown); }
-    model->file = grown;
     model->file[model->n] = (struct k3huf_model_file){.name = strdup(name)};
     if (model->file[model->n].name == NULL) { return k3huf_fault_memory(fault, strlen(name) + 1); }
     model->n++;
     return K3HUF_EXIT_OK;
+}
+
+/* Sort by name; the first of each stays. Returns how many went. */
+static uint32_t settle(struct k3huf_model *model) {
+    uint32_t kept = 0;
+    if (model->n > 0) { qsort(model->file, model->n, sizeof *model->file, by_name); }
+    for (uint32_t i = 0; i < model->n; i++) {
+        if (kept > 0 && strcmp(model->file[kept - 1].name, model->file[i].name) == 0) {
+            free(model->file[i].name);
+        } else {
+            model->file[kept++] = model->file[i];
+        }
+    }
+    const uint32_t gone = model->n - kept;
+    model->n = kept;
+    return gone;
 }
 
 void k3huf_model_free(struct k3huf_model *model) {
@@ -167,8 +183,8 @@ enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *mode
     } else {
         code = read_files(directory, model, fault);
     }
+    (void)settle(model);
     if (code == K3HUF_EXIT_OK) { code = look(directory, model, fault); }
-    if (code == K3HUF_EXIT_OK) { qsort(model->file, model->n, sizeof *model->file, by_name); }
     return code;
 }
 
@@ -252,6 +268,9 @@ enum k3huf_exit k3huf_manifest_read(const char *directory, struct k3huf_model *m
                 model->file[model->n - 1].mtime = json_integer_value(mtime);
             }
         }
+    }
+    if (settle(model) > 0 && code == K3HUF_EXIT_OK) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "names a file twice");
     }
     json_decref(root);
     free(path);

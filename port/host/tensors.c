@@ -13,7 +13,7 @@ static const struct {
               {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"I16", 16}, {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},
               {"U32", 32},    {"F32", 32},    {"C64", 64}, {"F64", 64},    {"I64", 64},    {"U64", 64}};
 
-static unsigned dtype_bits(const char *name) {
+unsigned k3huf_dtype_bits(const char *name) {
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         if (strcmp(name, dtypes[i].name) == 0) { return dtypes[i].bits; }
     }
@@ -22,24 +22,32 @@ static unsigned dtype_bits(const char *name) {
 
 bool k3huf_dtype_is_float16(const char *dtype) { return strcmp(dtype, "BF16") == 0 || strcmp(dtype, "F16") == 0; }
 
+static bool printable(const char *text) {
+    size_t n = 0;
+    while (text[n] > ' ' && text[n] <= '~') {
+        n++;
+    }
+    return n > 0 && text[n] == '\0';
+}
+
 bool k3huf_json_size(const json_t *value, uint64_t *number) {
     if (!json_is_integer(value) || json_integer_value(value) < 0) { return false; }
     *number = (uint64_t)json_integer_value(value);
     return true;
 }
 
-/* Bits that a shape of that dtype takes; false: more than 64 bits can say. */
-static bool shape_bits(const uint64_t *dims, uint32_t rank, unsigned bits, uint64_t *product) {
+/* Bits that the last shape, from dims_at on, takes in that dtype; false: more than 64 bits can say. */
+static bool shape_bits(const struct k3huf_tensors *tensors, uint32_t dims_at, unsigned bits, uint64_t *product) {
     *product = bits;
-    for (uint32_t i = 0; i < rank; i++) {
-        if (dims[i] == 0) {
+    for (uint32_t i = dims_at; i < tensors->ndims; i++) {
+        if (tensors->dims[i] == 0) {
             *product = 0;
             return true;
         }
     }
-    for (uint32_t i = 0; i < rank; i++) {
-        if (*product > UINT64_MAX / dims[i]) { return false; }
-        *product *= dims[i];
+    for (uint32_t i = dims_at; i < tensors->ndims; i++) {
+        if (*product > UINT64_MAX / tensors->dims[i]) { return false; }
+        *product *= tensors->dims[i];
     }
     return true;
 }
@@ -83,14 +91,14 @@ enum k3huf_exit k3huf_tensors_add(struct k3huf_tensors *tensors, const char *fil
     uint32_t rank = 0;
     uint64_t bits = 0;
     if (name_bytes == 0) { return wrong(file, name, "has an empty name", fault); }
-    const unsigned value_bits = dtype == NULL ? 0 : dtype_bits(dtype);
-    if (value_bits == 0) { return wrong(file, name, "dtype is not one that is known", fault); }
+    if (dtype == NULL || !printable(dtype)) { return wrong(file, name, "dtype is not a name", fault); }
+    const unsigned value_bits = k3huf_dtype_bits(dtype);
     enum k3huf_exit code = read_shape(tensors, file, name, json_object_get(object, "shape"), &rank, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    if (!shape_bits(tensors->dims + dims_at, rank, value_bits, &bits)) {
+    if (!shape_bits(tensors, dims_at, value_bits, &bits)) {
         return wrong(file, name, "dtype and shape make more bytes than can be counted", fault);
     }
-    if (bits % 8 != 0 || bits / 8 != bytes) {
+    if (value_bits != 0 && (bits % 8 != 0 || bits / 8 != bytes)) {
         return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, file, NULL,
                                "tensor '%s': has %" PRIu64 " bytes, but dtype and shape make %" PRIu64, name, bytes,
                                bits / 8 + (bits % 8 != 0));
@@ -114,7 +122,8 @@ enum k3huf_exit k3huf_tensors_add(struct k3huf_tensors *tensors, const char *fil
     if (tensor->name == NULL) { return k3huf_fault_memory(fault, name_bytes + 1); }
     memcpy(tensor->name, name, name_bytes);
     tensor->name[name_bytes] = '\0';
-    memcpy(tensor->dtype, dtype, strlen(dtype)); /* one of the table: it fits, and zeros follow */
+    const size_t dtype_bytes = strlen(dtype);
+    memcpy(tensor->dtype, dtype, dtype_bytes < sizeof tensor->dtype ? dtype_bytes : sizeof tensor->dtype - 1);
     tensors->n++;
     return K3HUF_EXIT_OK;
 }

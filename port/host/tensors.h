@@ -13,8 +13,8 @@
 struct k3huf_tensor {
     char *name; /* malloc'ed */
     size_t name_bytes;
-    char dtype[K3HUF_ARCHIVE_DTYPE_BYTES + 1];
-    uint64_t offset; /* in the file */
+    char dtype[K3HUF_ARCHIVE_DTYPE_BYTES + 1]; /* a longer one's first characters */
+    uint64_t offset;                           /* in the file */
     uint64_t bytes;
     uint32_t rank;
     uint32_t dims_at; /* in the list's dims */
@@ -31,7 +31,8 @@ struct k3huf_tensors {
 };
 
 /* Add a tensor from a JSON object's "dtype" and "shape". K3HUF_EXIT_CORRUPT, with `file` and the tensor's name, where
- * they are not sound, where `bytes` is not what dtype and shape give, or where it is not inside 0 ... file_bytes. */
+ * they are not sound, where `bytes` is not what dtype and shape give, or where it is not inside 0 ... file_bytes. A
+ * dtype that is not known is taken as it is, whatever its shape: there will be new ones, and bytes are bytes. */
 enum k3huf_exit k3huf_tensors_add(struct k3huf_tensors *tensors, const char *file, uint64_t file_bytes,
                                   const char *name, size_t name_bytes, const json_t *object, uint64_t offset,
                                   uint64_t bytes, struct k3huf_fault *fault);
@@ -43,6 +44,9 @@ void k3huf_tensors_free(struct k3huf_tensors *tensors);
 
 /* A JSON number that is a whole one, 0 or more. */
 bool k3huf_json_size(const json_t *value, uint64_t *number);
+
+/* Bits of a value of that dtype; 0: not one that is known. */
+unsigned k3huf_dtype_bits(const char *dtype);
 
 /* Whether values of that dtype have 16 bits of which the upper 8 are sign and exponent, mostly: what a run is for. */
 bool k3huf_dtype_is_float16(const char *dtype);

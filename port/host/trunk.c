@@ -7,19 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LAYER_ALIGNMENT 4096u
+#define ALIGNMENT 4096u /* unless the description has another */
 
+/* What is known while a description is read; number, offset and bytes are of the layer at hand. */
 struct layer {
     const char *file;
-    const char *name;
+    bool prefix; /* of tensors' names: the layer's number */
     uint64_t bin_bytes;
+    uint64_t alignment;
+    size_t number;
     uint64_t offset;
     uint64_t bytes;
 };
 
 static enum k3huf_exit wrong(const struct layer *layer, const char *tensor, const char *text,
                              struct k3huf_fault *fault) {
-    return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, layer->file, NULL, "layer '%s'%s%s: %s", layer->name,
+    return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, layer->file, NULL, "layer %zu%s%s: %s", layer->number,
                            tensor == NULL ? "" : ", tensor ", tensor == NULL ? "" : tensor, text);
 }
 
@@ -36,11 +39,22 @@ static void capitals(json_t *tensor) {
     }
 }
 
+/* A tensor without shape is a row of as many values as its bytes hold. */
+static void give_shape(json_t *tensor, uint64_t bytes) {
+    const char *dtype = json_string_value(json_object_get(tensor, "dtype"));
+    const unsigned bits = dtype == NULL ? 0 : k3huf_dtype_bits(dtype);
+    if (json_object_get(tensor, "shape") != NULL) { return; }
+    json_t *shape = json_array();
+    if (bits != 0) {
+        (void)json_array_append_new(shape, json_integer((json_int_t)(bytes / bits * 8 + bytes % bits * 8 / bits)));
+    }
+    (void)json_object_set_new(tensor, "shape", shape);
+}
+
 static enum k3huf_exit add_tensor(struct k3huf_tensors *tensors, const struct layer *layer, const char *name,
                                   json_t *object, struct k3huf_fault *fault) {
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    if (name == NULL) { return wrong(layer, NULL, "has a tensor without a name", fault); }
     if (!k3huf_json_size(json_object_get(object, "off"), &offset) ||
         !k3huf_json_size(json_object_get(object, "nbytes"), &bytes)) {
         return wrong(layer, name, "off or nbytes is not a whole number", fault);
@@ -48,12 +62,14 @@ static enum k3huf_exit add_tensor(struct k3huf_tensors *tensors, const struct la
     if (offset > layer->bytes || bytes > layer->bytes - offset) {
         return wrong(layer, name, "lies outside its layer", fault);
     }
-    const size_t size = strlen(layer->name) + 1 + strlen(name) + 1;
+    const size_t size = 24 + strlen(name);
     char *full = malloc(size);
     if (full == NULL) { return k3huf_fault_memory(fault, size); }
-    (void)snprintf(full, size, "%s.%s", layer->name, name);
+    const int length = layer->prefix && name[0] != '\0' ? snprintf(full, size, "%zu.%s", layer->number, name)
+                                                        : snprintf(full, size, "%s", name);
     capitals(object);
-    enum k3huf_exit code = k3huf_tensors_add(tensors, layer->file, layer->bin_bytes, full, size - 1, object,
+    give_shape(object, bytes);
+    enum k3huf_exit code = k3huf_tensors_add(tensors, layer->file, layer->bin_bytes, full, (size_t)length, object,
                                              layer->offset + offset, bytes, fault);
     free(full);
     return code;
@@ -67,15 +83,11 @@ static enum k3huf_exit add_layer(struct k3huf_tensors *tensors, struct layer *la
         !k3huf_json_size(json_object_get(object, "nbytes"), &layer->bytes)) {
         return wrong(layer, NULL, "file_off or nbytes is not a whole number", fault);
     }
-    if (layer->offset % LAYER_ALIGNMENT != 0) { return wrong(layer, NULL, "file_off is no multiple of 4096", fault); }
+    if (layer->offset % layer->alignment != 0) { return wrong(layer, NULL, "file_off is not aligned", fault); }
     if (layer->offset > layer->bin_bytes || layer->bytes > layer->bin_bytes - layer->offset) {
         return wrong(layer, NULL, "lies beyond the end of trunk.bin", fault);
     }
-    if (!json_is_array(list) && !json_is_object(list)) { return wrong(layer, NULL, "has no tensors", fault); }
-    for (size_t i = 0; i < json_array_size(list) && code == K3HUF_EXIT_OK; i++) {
-        json_t *tensor = json_array_get(list, i);
-        code = add_tensor(tensors, layer, json_string_value(json_object_get(tensor, "name")), tensor, fault);
-    }
+    if (!json_is_object(list)) { return wrong(layer, NULL, "has no tensors", fault); }
     const char *name = NULL;
     json_t *tensor = NULL;
     json_object_foreach(list, name, tensor) {
@@ -83,6 +95,23 @@ static enum k3huf_exit add_layer(struct k3huf_tensors *tensors, struct layer *la
         code = add_tensor(tensors, layer, name, tensor, fault);
     }
     return code;
+}
+
+/* Do two layers have a tensor of one name? */
+static bool names_repeat(const json_t *layers) {
+    json_t *names = json_object();
+    bool repeat = false;
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        json_t *list = json_object_get(json_array_get(layers, i), "tensors");
+        const char *name = NULL;
+        json_t *value = NULL;
+        json_object_foreach(list, name, value) {
+            repeat = repeat || json_object_get(names, name) != NULL;
+            (void)json_object_set_new(names, name, json_null());
+        }
+    }
+    json_decref(names);
+    return repeat;
 }
 
 enum k3huf_exit k3huf_trunk_read(struct k3huf_input *json, uint64_t bin_bytes, struct k3huf_tensors *tensors,
@@ -94,24 +123,19 @@ enum k3huf_exit k3huf_trunk_read(struct k3huf_input *json, uint64_t bin_bytes, s
             ? k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, json->name, NULL, "is over %u bytes", K3HUF_ARCHIVE_TOC_MAX)
             : k3huf_json_read(json, 0, (size_t)json->size, "trunk", &root, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    json_t *layers = json_object_get(root, "layers");
-    struct layer layer = {.file = json->name, .bin_bytes = bin_bytes};
-    if (!json_is_array(layers) && !json_is_object(layers)) {
-        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, json->name, NULL, "has no layers");
+    const json_t *layers = json_object_get(root, "layers");
+    const json_t *align = json_object_get(root, "align");
+    struct layer layer = {
+        .file = json->name, .prefix = names_repeat(layers), .bin_bytes = bin_bytes, .alignment = ALIGNMENT};
+    if (!json_is_array(layers)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, json->name, NULL, "has no list of layers");
+    } else if (align != NULL && (!k3huf_json_size(align, &layer.alignment) || layer.alignment == 0)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, json->name, NULL, "align is not a whole number over 0");
     }
     for (size_t i = 0; i < json_array_size(layers) && code == K3HUF_EXIT_OK; i++) {
-        char number[24];
-        const char *name = json_string_value(json_object_get(json_array_get(layers, i), "name"));
-        (void)snprintf(number, sizeof number, "%zu", i);
-        layer.name = name == NULL ? number : name;
-        code = add_layer(tensors, &layer, json_array_get(layers, i), fault);
-    }
-    const char *name = NULL;
-    json_t *value = NULL;
-    json_object_foreach(layers, name, value) {
-        if (code != K3HUF_EXIT_OK) { break; }
-        layer.name = name;
-        code = add_layer(tensors, &layer, value, fault);
+        const json_t *object = json_array_get(layers, i);
+        layer.number = i;
+        if (!json_is_null(object)) { code = add_layer(tensors, &layer, object, fault); }
     }
     json_decref(root);
     return code == K3HUF_EXIT_OK ? k3huf_tensors_finish(tensors, json->name, fault) : code;

@@ -223,7 +223,7 @@ const struct k3huf_command k3huf_command_unpack = {
     "      --tensor NAME         only the bytes of that tensor of an archive\n"
     "      --range OFFSET:LENGTH only these bytes of the original; K, M and G may follow either. No more is decoded "
     "than\n"
-    "                            the blocks that hold them; of an entry stored as it is, a part is not checked\n"
+    "                            the blocks that hold them, or, of an entry without blocks, all of it for its CRC\n"
     "  -T, --threads N           use N threads (default: every processor)\n"
     "  -f, --force               replace OUT where it exists\n"
     "      --json                print the summary as one JSON object, a directory's one a file\n"

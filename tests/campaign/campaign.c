@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faults.h"
 #include "feeder.h"
 #include "reference.h"
 #include "rng.h"
@@ -27,13 +28,6 @@
 #define RAW_MAX 30000u
 #define RUN_MAX 64000u
 #define FILLER 24u
-
-enum kind { KIND_BIT, KIND_BURST, KIND_SWAP, KIND_CUT, KINDS };
-static const char *const kind_names[KINDS] = {"single bit", "burst", "swap", "truncation"};
-
-struct count {
-    uint64_t faults, refused, exact, undetected;
-};
 
 static uint8_t raw[RAW_MAX], run[RUN_MAX], damaged[RUN_MAX], out[RAW_MAX], index_memory[4096];
 static size_t raw_size, run_size;
@@ -62,41 +56,8 @@ static void build(unsigned shape, bool indexed) {
     }
 }
 
-static void flip(uint8_t *bytes, uint32_t bit) { bytes[bit / 8u] ^= (uint8_t)(1u << (bit % 8u)); }
-
-/* Put one fault into `damaged`; returns its size. There is always a difference to `run`. */
-static size_t damage(enum kind kind, struct k3huf_rng *rng) {
-    const uint32_t size = (uint32_t)run_size;
-    memcpy(damaged, run, run_size);
-    switch (kind) {
-    case KIND_BIT: flip(damaged, k3huf_rng_below(rng, size * 8u)); break;
-    case KIND_BURST: { /* 2 to 256 bits from the first that is wrong to the last, those between at random */
-        const uint32_t bits = 2u + k3huf_rng_below(rng, k3huf_rng_below(rng, 2) == 0 ? 31u : 255u);
-        const uint32_t at = k3huf_rng_below(rng, size * 8u - bits);
-        flip(damaged, at);
-        flip(damaged, at + bits - 1u);
-        for (uint32_t i = 1; i < bits - 1u; i++) {
-            if ((k3huf_rng_next(rng) >> 63) != 0) { flip(damaged, at + i); }
-        }
-        break;
-    }
-    case KIND_SWAP: /* two spans of 1 to 64 bytes trade places */
-        do {
-            const uint32_t bytes = 1u + k3huf_rng_below(rng, 64);
-            const uint32_t a = k3huf_rng_below(rng, size - bytes + 1u), b = k3huf_rng_below(rng, size - bytes + 1u);
-            if (a + bytes <= b || b + bytes <= a) {
-                memcpy(damaged + a, run + b, bytes);
-                memcpy(damaged + b, run + a, bytes);
-            }
-        } while (memcmp(damaged, run, run_size) == 0);
-        break;
-    default: return k3huf_rng_below(rng, size);
-    }
-    return run_size;
-}
-
-static void one_fault(enum kind kind, bool required, struct k3huf_rng *rng, struct count *count) {
-    const size_t size = damage(kind, rng);
+static void one_fault(enum k3huf_fault_kind kind, bool required, struct k3huf_rng *rng, struct k3huf_count *count) {
+    const size_t size = k3huf_put_fault(kind, rng, run, run_size, 0, run_size, damaged);
     struct k3huf_feed feed = {.run = damaged,
                               .run_size = size,
                               .out = out,
@@ -124,34 +85,19 @@ static void one_fault(enum kind kind, bool required, struct k3huf_rng *rng, stru
     }
 }
 
-static void print_row(const char *name, const struct count *c) {
-    (void)printf("%-12s %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %10" PRIu64 " %9.4f%%\n", name, c->faults, c->refused,
-                 c->exact, c->undetected, c->faults == 0 ? 0.0 : 100.0 * (double)c->undetected / (double)c->faults);
-}
-
 /* Returns the undetected ones. */
 static uint64_t campaign(const char *what, bool indexed, bool required, uint64_t faults, uint64_t seed) {
     struct k3huf_rng rng = {seed};
-    struct count counts[KINDS] = {{0}}, sum = {0};
+    struct k3huf_count counts[KINDS] = {{0}};
     for (unsigned shape = 0; shape < SHAPES; shape++) {
         const uint64_t share = faults / SHAPES + (shape < faults % SHAPES);
         build(shape, indexed);
         for (uint64_t i = 0; i < share; i++) {
-            const enum kind kind = (enum kind)((i + shape) % KINDS);
+            const enum k3huf_fault_kind kind = (enum k3huf_fault_kind)((i + shape) % KINDS);
             one_fault(kind, required, &rng, &counts[kind]);
         }
     }
-    (void)printf("%s, %" PRIu64 " faults, seed %" PRIu64 "\n%-12s %9s %9s %9s %10s %10s\n", what, faults, seed, "fault",
-                 "faults", "refused", "exact", "undetected", "share");
-    for (unsigned kind = 0; kind < KINDS; kind++) {
-        print_row(kind_names[kind], &counts[kind]);
-        sum.faults += counts[kind].faults;
-        sum.refused += counts[kind].refused;
-        sum.exact += counts[kind].exact;
-        sum.undetected += counts[kind].undetected;
-    }
-    print_row("all", &sum);
-    return sum.undetected;
+    return k3huf_print_counts(what, seed, k3huf_kind_names, counts, KINDS).undetected;
 }
 
 int main(int argc, char **argv) {
@@ -163,8 +109,12 @@ int main(int argc, char **argv) {
         return 2;
     }
     const uint64_t undetected = campaign("block index, required", true, true, faults, seed);
-    (void)campaign("block index, not required", true, false, faults, seed);
-    (void)campaign("no block index", false, false, faults, seed);
+    const uint64_t optional = campaign("block index, not required", true, false, faults, seed);
+    const uint64_t bare = campaign("no block index", false, false, faults, seed);
+    (void)printf("trust: corruption of runs | %" PRIu64 " faults each with index required, not required, without index "
+                 "| %" PRIu64 " undetected with it required, none allowed; else %" PRIu64 " and %" PRIu64
+                 ", where nothing is checked\n",
+                 faults, undetected, optional, bare);
     if (undetected > 0) {
         (void)printf("campaign: %" PRIu64 " faults went undetected although an index was required\n", undetected);
         return 1;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "reference.h"
 #include "rng.h"
 #include "samples.h"
@@ -32,27 +33,13 @@ _Noreturn void k3huf_fuzz_found(const char *what, const char *detail) {
     abort();
 }
 
-static uint64_t get(const uint8_t *bytes, unsigned n) {
-    uint64_t value = 0;
-    for (unsigned i = 0; i < n; i++) {
-        value |= (uint64_t)bytes[i] << (8u * i);
-    }
-    return value;
-}
-
-static void put(uint8_t *bytes, unsigned n, uint64_t value) {
-    for (unsigned i = 0; i < n; i++) {
-        bytes[i] = (uint8_t)(value >> (8u * i));
-    }
-}
-
 static unsigned locate(const uint8_t *data, size_t size, struct place places[STRIPES_MAX]) {
     unsigned n = 0;
     for (size_t at = HEADER; n < STRIPES_MAX && size >= HEADER && size - at >= STRIPE_HEADER; n++) {
         struct place *const p = &places[n];
-        p->raw = (uint32_t)get(data + at + 4, 4);
-        p->huf = (uint32_t)get(data + at + 8, 4);
-        p->pad = (uint32_t)get(data + at + 12, 4);
+        p->raw = (uint32_t)k3huf_fuzz_get(data + at + 4, 4);
+        p->huf = (uint32_t)k3huf_fuzz_get(data + at + 8, 4);
+        p->pad = (uint32_t)k3huf_fuzz_get(data + at + 12, 4);
         p->header = at;
         p->coded = at + STRIPE_HEADER;
         if ((uint64_t)p->huf + p->pad + (p->raw - p->raw / 2u) > size - p->coded) { break; }
@@ -88,7 +75,7 @@ static size_t build(struct k3huf_rng *rng, uint8_t *data, size_t max_size) {
 static void fix(uint8_t *data, const struct place *p, unsigned what) {
     uint8_t *const index = data + p->filler;
     if (p->pad < INDEX_HEADER || memcmp(index, "K3IX", 4) != 0) { return; }
-    const uint64_t nblocks = get(index + 8, 4);
+    const uint64_t nblocks = k3huf_fuzz_get(index + 8, 4);
     const unsigned log2 = index[6];
     if (INDEX_HEADER + 8u * nblocks > p->pad) { return; }
     struct k3huf_reference_code code;
@@ -111,27 +98,17 @@ static void fix(uint8_t *data, const struct place *p, unsigned what) {
             if (block + 1u == nblocks && p->raw % 2u != 0) {
                 crc = k3huf_reference_crc32c(crc, data + p->filler - 1, 1);
             }
-            if ((what & 2u) != 0) { put(index + INDEX_HEADER + 8u * block, 4, begin); }
-            if ((what & 1u) != 0) { put(index + INDEX_HEADER + 8u * block + 4u, 4, crc); }
+            if ((what & 2u) != 0) { k3huf_fuzz_put(index + INDEX_HEADER + 8u * block, 4, begin); }
+            if ((what & 1u) != 0) { k3huf_fuzz_put(index + INDEX_HEADER + 8u * block + 4u, 4, crc); }
         }
     }
-    put(index + 12, 4, 0);
-    put(index + 12, 4, k3huf_reference_crc32c(0, index, INDEX_HEADER + (size_t)(8u * nblocks)));
+    k3huf_fuzz_put(index + 12, 4, 0);
+    k3huf_fuzz_put(index + 12, 4, k3huf_reference_crc32c(0, index, INDEX_HEADER + (size_t)(8u * nblocks)));
 }
 
-static uint64_t other_number(struct k3huf_rng *rng, uint64_t value) {
-    static const uint64_t special[] = {0,          1,          2,          UINT32_MAX,  UINT32_MAX - 1u,
-                                       0x80000000, 67108864,   67108865,   UINT64_MAX,  UINT64_C(1) << 32,
-                                       4096,       0x7FFFFFFF, 0x1FFFFFFF, 0x20000000u, UINT64_C(1) << 63};
-    switch (k3huf_rng_below(rng, 4)) {
-    case 0: return special[k3huf_rng_below(rng, sizeof special / sizeof special[0])];
-    case 1: return value ^ (UINT64_C(1) << k3huf_rng_below(rng, 32));
-    case 2: return value + 1u + k3huf_rng_below(rng, 16);
-    default: return value - 1u - k3huf_rng_below(rng, 16);
-    }
+static void change_number(struct k3huf_rng *rng, uint8_t *at, unsigned n) {
+    k3huf_fuzz_put(at, n, k3huf_fuzz_other(rng, k3huf_fuzz_get(at, n)));
 }
-
-static void change_number(struct k3huf_rng *rng, uint8_t *at, unsigned n) { put(at, n, other_number(rng, get(at, n))); }
 
 static void change_code(struct k3huf_rng *rng, uint8_t *codelen) {
     const uint32_t a = k3huf_rng_below(rng, 256), b = k3huf_rng_below(rng, 256);
@@ -162,12 +139,12 @@ static size_t resize(struct k3huf_rng *rng, uint8_t *data, size_t size, size_t m
     if (k3huf_rng_below(rng, 2) == 0 && max_size - size >= n) {
         memmove(data + at + n, data + at, size - at);
         memset(data + at, k3huf_rng_below(rng, 2) == 0 ? 0 : 0x5A, n);
-        put(data + field, 4, get(data + field, 4) + n);
+        k3huf_fuzz_put(data + field, 4, k3huf_fuzz_get(data + field, 4) + n);
         return size + n;
     }
     if (size - at >= n) {
         memmove(data + at, data + at + n, size - at - n);
-        put(data + field, 4, get(data + field, 4) - n);
+        k3huf_fuzz_put(data + field, 4, k3huf_fuzz_get(data + field, 4) - n);
         return size - n;
     }
     return size;
@@ -178,9 +155,9 @@ static size_t repeat(uint8_t *data, size_t size, size_t max_size, const struct p
     const size_t bytes = p->end - p->header;
     if (max_size - size < bytes) { return size; }
     memcpy(data + size, data + p->header, bytes);
-    put(data + size, 4, 0x4655484Bu ^ n);
-    put(data + 8, 8, get(data + 8, 8) + p->raw);
-    put(data + 16, 4, get(data + 16, 4) + 1u);
+    k3huf_fuzz_put(data + size, 4, 0x4655484Bu ^ n);
+    k3huf_fuzz_put(data + 8, 8, k3huf_fuzz_get(data + 8, 8) + p->raw);
+    k3huf_fuzz_put(data + 16, 4, k3huf_fuzz_get(data + 16, 4) + 1u);
     return size + bytes;
 }
 
@@ -210,13 +187,13 @@ static size_t change_once(struct k3huf_rng *rng, uint8_t *data, size_t size, siz
     case 4: size = resize(rng, data, size, max_size, p->end, p->header + 12u); break;
     case 5: size = repeat(data, size, max_size, p, n); break;
     case 6: flip(rng, index, INDEX_HEADER); break;
-    case 7: put(entry, 4, get(entry, 4) + k3huf_rng_below(rng, 64) - 32u); break;
+    case 7: k3huf_fuzz_put(entry, 4, k3huf_fuzz_get(entry, 4) + k3huf_rng_below(rng, 64) - 32u); break;
     case 8: change_number(rng, entry, 4); break;
     case 9: flip(rng, entry, 8); break;
     default: { /* a shift of all offsets but the first */
         const uint64_t by = k3huf_rng_below(rng, 32);
         for (uint32_t i = 1; i < entries; i++) {
-            put(index + INDEX_HEADER + 8u * i, 4, get(index + INDEX_HEADER + 8u * i, 4) + by);
+            k3huf_fuzz_put(index + INDEX_HEADER + 8u * i, 4, k3huf_fuzz_get(index + INDEX_HEADER + 8u * i, 4) + by);
         }
         break;
     }

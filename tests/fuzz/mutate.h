@@ -15,6 +15,15 @@
  * is made anew, sometimes fields, code lengths, planes or index entries change, with or without the checksums fixed. */
 size_t k3huf_fuzz_mutate_run(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
+/* The same for an archive. Where to cut a range out of it (fuzz_archive.c) lies in reserved bytes of the first page. */
+#define K3HUF_FUZZ_ARCHIVE_CONTROL 80u
+size_t k3huf_fuzz_mutate_archive(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
+/* The same for JSON text: numbers, strings and members change, go and come twice; where there is next to nothing, it
+ * becomes one of the `n` texts. `data` need not end with 0. */
+size_t k3huf_fuzz_mutate_json(uint8_t *data, size_t size, size_t max_size, unsigned seed, const char *const *texts,
+                              size_t n);
+
 /* A target found something: say it and abort, so that libFuzzer keeps the input. */
 _Noreturn void k3huf_fuzz_found(const char *what, const char *detail);
 

@@ -117,6 +117,32 @@ class Models(ModelTest):
         self.assertEqual([t["as"] for t in facts["tensors"] if t["dtype"] == "BF16"], ["run"] * 3)
         self.assertEqual({f["name"] for f in facts["families"]}, {"*.attn.w", "*.norm"})
 
+    def test_trunk_of_an_engine(self):
+        """As Kimi K3's public engines have them: names unique over all layers, dtypes of their own, shapes missing, a layer
+        that is absent, an alignment of their own."""
+        os.mkdir(self.path("trunk"))
+        weights = generate(60000, 3)
+        layers = [{"file_off": 8, "nbytes": 61000, "tensors": {
+            "layers.0.q_proj.weight": {"off": 0, "nbytes": 60000, "dtype": "BF16", "shape": [300, 100]},
+            "layers.0.norm.weight": {"off": 60000, "nbytes": 400, "dtype": "F32"}}}, None,
+            {"layer": 2, "file_off": 61008, "nbytes": 560, "tensors": {
+                "layers.2.up_proj.weight": {"off": 0, "nbytes": 544, "dtype": "MX4", "shape": [32, 32]},
+                "layers.2.a": {"off": 544, "nbytes": 12, "dtype": "I8R", "shape": [2, 2]}}}]
+        write(self.path("trunk/trunk.bin"), bytes(8) + weights + noise(1000, 1) + noise(560, 2))
+        write(self.path("trunk/trunk.json"),
+              json.dumps({"n_layers": 3, "align": 8, "quant": "mxfp4", "layers": layers}).encode())
+        self.good("pack", "trunk", "out")
+        self.good("verify", "out", "trunk")
+        self.good("unpack", "out", "back")
+        self.assertEqual(self.contents("back"), self.contents("trunk"))
+        self.assertEqual(self.good("unpack", "--tensor", "layers.0.q_proj.weight", "out/trunk.bin.k3a", "-"), weights)
+        facts = json.loads(self.good("list", "--json", "out/trunk.bin.k3a"))
+        self.assertEqual({t["name"]: (t["dtype"], t["shape"], t["as"]) for t in facts["tensors"]},
+                         {"layers.0.q_proj.weight": ("BF16", [300, 100], "run"),
+                          "layers.0.norm.weight": ("F32", [100], "stored"),
+                          "layers.2.up_proj.weight": ("MX4", [32, 32], "stored"),
+                          "layers.2.a": ("I8R", [2, 2], "stored")})
+
     def test_refused_trunks(self):
         layers = self.trunk()
         size = os.path.getsize(self.path("trunk/trunk.bin"))
@@ -130,8 +156,8 @@ class Models(ModelTest):
             write(self.path("trunk/trunk.json"), json.dumps(changed).encode())
             self.refuses_model(CORRUPT, r"trunk\.json: .*" + pattern, "trunk")
         w = ["layers", 1, "tensors", "attn.w"]
-        change(["layers"], 3, "no layers")
-        change(["layers", 1, "file_off"], 100, r"layer '1': file_off is no multiple")
+        change(["layers"], 3, "no list of layers")
+        change(["layers", 1, "file_off"], 100, r"layer 1: file_off is not aligned")
         change(["layers", 1, "file_off"], -4096, "not a whole number")
         change(["layers", 1, "file_off"], 1 << 40, "beyond the end")
         change(["layers", 1, "nbytes"], size, "beyond the end")
@@ -141,7 +167,8 @@ class Models(ModelTest):
         change([*w, "off"], 100, "overlaps")
         change([*w, "nbytes"], 49998, "has 49998 bytes, but dtype and shape make 50000")
         change([*w, "nbytes"], None, "not a whole number")
-        change([*w, "dtype"], "bf17", "dtype")
+        change([*w, "dtype"], 16, "dtype")
+        change([*w, "dtype"], "b\x1bf", "dtype")
         change([*w, "shape"], [250, 101], "make 50500")
 
 

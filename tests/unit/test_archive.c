@@ -158,14 +158,49 @@ static void lies(void **state) {
             k3huf_archive_tensor_read(&page, toc, i, &tensor);
             assert_true(tensor.bytes == 0 || tensor.entry < ENTRIES);
             assert_true((uint64_t)tensor.dims_at + tensor.rank <= DIMS);
+            assert_true(tensor.dtype[0] > ' ' && tensor.dtype[0] <= '~');
             assert_true((uint64_t)tensor.name_at + tensor.name_bytes <= NAMES && tensor.name_bytes > 0);
         }
     }
     assert_true(taken > 500); /* dimensions and names may be anything */
 }
 
+/* What a listing prints of a tensor is text and nothing else. */
+static void dtypes(void **state) {
+    (void)state;
+    static const struct {
+        char bytes[K3HUF_ARCHIVE_DTYPE_BYTES + 1];
+        bool sound;
+    } cases[] = {{"F32", true},
+                 {"F8_E8M0x", true},
+                 {"~!", true},
+                 {"", false},
+                 {"\0BF16", false},
+                 {"BF\0"
+                  "16",
+                  false},
+                 {"BF16\n", false},
+                 {"\x1b[2Jxx", false},
+                 {"BF 16", false},
+                 {"B\xc3\xa4", false},
+                 {"BF16\x7f", false}};
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        struct k3huf_archive_page page;
+        struct k3huf_archive_fault fault = {0};
+        uint8_t toc[TOC];
+        make(&page, toc);
+        struct k3huf_archive_tensor tensor;
+        k3huf_archive_tensor_read(&page, toc, 0, &tensor);
+        memcpy(tensor.dtype, cases[i].bytes, K3HUF_ARCHIVE_DTYPE_BYTES);
+        k3huf_archive_tensor_write(&page, toc, 0, &tensor);
+        page.toc_crc = k3huf_crc32c(0, toc, TOC);
+        assert_int_equal(k3huf_archive_toc_check(&page, toc, &fault), cases[i].sound);
+        if (!cases[i].sound) { assert_string_equal(fault.text, "a tensor's dtype is not text"); }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(joined_crcs), cmocka_unit_test(there_and_back),
-                                       cmocka_unit_test(lies)};
+                                       cmocka_unit_test(lies), cmocka_unit_test(dtypes)};
     return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
 }
