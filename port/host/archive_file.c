@@ -90,6 +90,7 @@ struct cut {
     uint64_t from;
     uint64_t to;
     bool whole; /* all of it is decoded, so that its CRC can be checked */
+    bool require_index;
     uint32_t crc;
     k3huf_take_source *take;
     void *context;
@@ -160,8 +161,9 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
             cut->whole = code == K3HUF_EXIT_OK && facts.indexed < facts.nstripes;
         }
         if (code == K3HUF_EXIT_OK) {
-            code = cut->whole ? k3huf_decode_run(&view, threads, take_piece, cut, NULL, fault)
-                              : k3huf_decode_range(&view, threads, from, to, take_piece, cut, fault);
+            const struct k3huf_decoding how = {threads, cut->require_index};
+            code = cut->whole ? k3huf_decode_run(&view, how, take_piece, cut, NULL, fault)
+                              : k3huf_decode_range(&view, how, from, to, take_piece, cut, fault);
         }
     }
     if (code == K3HUF_EXIT_OK && cut->whole && cut->crc != entry->raw_crc) {
@@ -198,6 +200,7 @@ enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t fro
         struct cut cut = {.entry = &entry,
                           .from = from < entry.source_offset ? entry.source_offset : from,
                           .to = to < end ? to : end,
+                          .require_index = archive->require_index,
                           .take = take,
                           .context = context};
         if (cut.from < cut.to) {

@@ -69,6 +69,7 @@ struct group {
 struct k3huf_run_driver {
     const char *name;
     unsigned threads;
+    bool require_index;
     k3huf_take *take;
     void *context;
     const struct k3huf_isa *isa;
@@ -375,6 +376,12 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
                 if (code != K3HUF_EXIT_OK) { break; }
                 continue;
             }
+            if (run->require_index && run->index.nblocks == 0) {
+                code = damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
+                              run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad,
+                              &group->fault);
+                break;
+            }
         }
         struct k3huf_block block;
         next_block(run, &block);
@@ -542,10 +549,11 @@ static enum k3huf_exit check_end(struct k3huf_run_driver *run, struct k3huf_faul
                : code;
 }
 
-enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
+enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decoding how, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault) {
-    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+    struct k3huf_run_driver *run = run_new(input->name, input, how.threads, take, context, fault);
     if (run == NULL) { return fault->code; }
+    run->require_index = how.require_index;
     enum k3huf_exit code = drive(run, fault);
     if (code == K3HUF_EXIT_OK) { code = check_end(run, fault); }
     if (facts != NULL) {
@@ -571,13 +579,14 @@ enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts
     return code;
 }
 
-enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decoding how, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault) {
     struct k3huf_run_facts facts;
     enum k3huf_exit code = k3huf_walk_run(input, &facts, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+    struct k3huf_run_driver *run = run_new(input->name, input, how.threads, take, context, fault);
     if (run == NULL) { return fault->code; }
+    run->require_index = how.require_index;
     code = open_run(run, fault);
     if (code == K3HUF_EXIT_OK && (from > to || to > run->header.raw_bytes)) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,

@@ -38,10 +38,18 @@ struct k3huf_run_facts {
     uint64_t blocks;  /* in all of them */
 };
 
-/* Decode all of `input` on `threads` threads (1 ... K3HUF_THREADS_MAX) and give the bytes to `take`. Bytes after the
+/* How to decode. */
+struct k3huf_decoding {
+    unsigned threads; /* 1 ... K3HUF_THREADS_MAX */
+    /* Refuse a stripe without block index before any of it is handed on: K3HUF_E_INDEX_ABSENT where its filler begins.
+     * Of a range, the stripes that it lies in. */
+    bool require_index;
+};
+
+/* Decode all of `input` and give the bytes to `take`. Bytes after the
  * run's end are an error too. *facts may be NULL.
  * K3HUF_EXIT_CORRUPT with the place for any damage; K3HUF_EXIT_IO; K3HUF_EXIT_INTERNAL; what `take` returned. */
-enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
+enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decoding how, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
 /* Read the run's header, and header and index of every stripe, and no more. Only for seekable inputs. What stripes are
@@ -51,7 +59,7 @@ enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts
 /* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index,
  * the stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. The run is walked
  * before; of planes, what lies outside is not checked. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
-enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decoding how, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault);
 
 /* As k3huf_decode_run(), for a run that comes to memory part by part, each part whole: its header, then one stripe at a

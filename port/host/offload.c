@@ -463,41 +463,23 @@ static enum k3huf_exit offload(struct offload *o, char **words, uint32_t count, 
 }
 
 static enum k3huf_exit run_offload(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    enum { WINDOW = 256, CREATE, TIMEOUT, LIST, ALL, JSON, TRACE, REQUIRE_INDEX, SHUTDOWN };
-    static const struct option options[] = {{"window", required_argument, NULL, WINDOW},
-                                            {"create", required_argument, NULL, CREATE},
-                                            {"timeout", required_argument, NULL, TIMEOUT},
-                                            {"list", no_argument, NULL, LIST},
-                                            {"all", no_argument, NULL, ALL},
-                                            {"json", no_argument, NULL, JSON},
-                                            {"trace", no_argument, NULL, TRACE},
-                                            {"require-index", no_argument, NULL, REQUIRE_INDEX},
-                                            {"shutdown", no_argument, NULL, SHUTDOWN},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     struct offload o = {.timeout_ms = 60000, .free = K3HUF_SESSION_FREE};
-    enum k3huf_exit code = K3HUF_EXIT_OK;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        switch (option) {
-        case WINDOW: o.window = optarg; break;
-        case CREATE:
-            code = k3huf_option_number(optarg, "create", K3HUF_SESSION_FREE, INT64_MAX, &o.create, fault);
-            break;
-        case TIMEOUT: code = k3huf_option_number(optarg, "timeout", 1, 86400000, &o.timeout_ms, fault); break;
-        case LIST: o.list = true; break;
-        case ALL: o.all = true; break;
-        case JSON: o.json = true; break;
-        case TRACE: o.options |= K3HUF_OPTION_TRACE; break;
-        case REQUIRE_INDEX: o.options |= K3HUF_OPTION_REQUIRE_INDEX; break;
-        case SHUTDOWN: o.shutdown = true; break;
-        case 'q': o.quiet = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
+    bool trace = false;
+    bool require_index = false;
+    const struct k3huf_option options[] = {{"window", 0, K3HUF_OPTION_TEXT, &o.window, 0, 0},
+                                           {"create", 0, K3HUF_OPTION_NUMBER, &o.create, K3HUF_SESSION_FREE, INT64_MAX},
+                                           {"timeout", 0, K3HUF_OPTION_NUMBER, &o.timeout_ms, 1, 86400000},
+                                           {"list", 0, K3HUF_OPTION_ON, &o.list, 0, 0},
+                                           {"all", 0, K3HUF_OPTION_ON, &o.all, 0, 0},
+                                           {"json", 0, K3HUF_OPTION_ON, &o.json, 0, 0},
+                                           {"trace", 0, K3HUF_OPTION_ON, &trace, 0, 0},
+                                           {"require-index", 0, K3HUF_OPTION_ON, &require_index, 0, 0},
+                                           {"shutdown", 0, K3HUF_OPTION_ON, &o.shutdown, 0, 0},
+                                           {"quiet", 'q', K3HUF_OPTION_ON, &o.quiet, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    o.options = (trace ? K3HUF_OPTION_TRACE : 0) | (require_index ? K3HUF_OPTION_REQUIRE_INDEX : 0);
     const uint32_t words = (uint32_t)(argc - optind);
     if (o.window == NULL) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "offload: --window FILE is needed");
