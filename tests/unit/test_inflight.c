@@ -692,7 +692,7 @@ static void bad_jobs(void **state) {
         bad[n++].status = (STATUS);                                                                                    \
     } while (0)
     BAD(kind, 0, K3HUF_JOB_E_KIND);
-    BAD(kind, 4, K3HUF_JOB_E_KIND);
+    BAD(kind, 6, K3HUF_JOB_E_KIND);
     BAD(kind, UINT32_MAX, K3HUF_JOB_E_KIND);
     BAD(options, 4, K3HUF_JOB_E_OPTIONS);
     BAD(options, 0x80000000u, K3HUF_JOB_E_OPTIONS);
@@ -799,7 +799,7 @@ static void garbage(void **state) {
         for (unsigned k = 0; k < ENTRIES && i % 4u != 0; k++) {
             uint8_t *const job = window + SQ + k * K3HUF_JOB_BYTES;
             k3huf_put32(job + K3HUF_JOB_PHASE, 1);
-            k3huf_put32(job + K3HUF_JOB_KIND, 1 + k % 3u);
+            k3huf_put32(job + K3HUF_JOB_KIND, 1 + k % 4u);
             k3huf_put32(job + K3HUF_JOB_OPTIONS, k % 4u);
             k3huf_put32(job + 56, 0);
             if (i % 4u == 2) { /* nearly right */
@@ -1065,6 +1065,258 @@ static void listing(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------------------------ parts of runs, copies ---- */
+
+static struct k3huf_job part_job(const struct placed *run, uint64_t from, uint64_t size) {
+    struct k3huf_job job = decode_job(run, 78);
+    job.kind = K3HUF_KIND_PART;
+    job.from = from;
+    job.destination_bytes = size;
+    return job;
+}
+
+/* Raw bytes `from` ... `from + size - 1` of the run arrive, and no others. */
+static struct k3huf_completion part_good(const struct placed *run, size_t from, size_t size) {
+    const struct k3huf_job job = part_job(run, from, size);
+    const struct k3huf_completion c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_OK);
+    assert_int_equal(c.bytes, size);
+    assert_int_equal(c.crc, 0);
+    if (memcmp(window + DESTINATION, run->raw + from, size) != 0)
+        fail_msg("wrong bytes of %u from %u on", (unsigned)size, (unsigned)from);
+    assert_untouched(DESTINATION, size);
+    memset(window + DESTINATION, PATTERN, size);
+    return c;
+}
+
+/* Every pair of borders: of run, stripes, blocks and groups, and a byte to either side. */
+static void parts_of_runs(void **state) {
+    enum { STRIPE = 2 * GROUP + 8193 };
+    static const size_t point[] = {0,
+                                   1,
+                                   8191,
+                                   8192,
+                                   GROUP - 1,
+                                   GROUP + 1,
+                                   STRIPE - 1,
+                                   STRIPE,
+                                   STRIPE + 1,
+                                   STRIPE + 2 * GROUP + 8192,
+                                   2 * STRIPE + 3,
+                                   3 * STRIPE + 4096,
+                                   3 * STRIPE + 4097};
+    (void)state;
+    for (unsigned shape = 0; shape < 4; shape++) {
+        platform(shape % 2u == 0 ? 512 : 4096);
+        memory.order = K3HUF_ORDER_RANDOM;
+        memory.polls = 1 + shape;
+        start();
+        const struct placed run = place_run(CODE_DEEP, 3 * STRIPE + 4097, STRIPE, shape == 1 ? 0 : 12, shape, 777);
+        for (unsigned stripe = shape; shape > 1 && stripe < 4; stripe += 2) /* some of them without index */
+            memset(drive + run.offset + locate(&run, stripe - 2).filler, 0, 4);
+        for (size_t i = 0; i < UNIT_COUNT(point); i++)
+            for (size_t k = i; k < UNIT_COUNT(point); k++)
+                (void)part_good(&run, point[i], point[k] - point[i]);
+        (void)decode_good(&run);
+    }
+}
+
+static void parts_read_no_more_than_they_need(void **state) {
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, RAW_MAX, 1u << 20, 12, 0, 1);
+    struct k3huf_completion c = part_good(&run, 2500000, 100);
+    assert_int_equal(c.groups, 1);
+    /* Header, three stripe headers, an index that may have 2 KiB, a block: 4 KiB of raw plane, 6 KiB of codes. */
+    assert_true(c.read > 4096 && c.read <= 1024 + 3 * 1024 + 3072 + 5120 + 7168);
+    assert_int_equal(c.read % 512, 0);
+    c = part_good(&run, 2500000, 0);
+    assert_int_equal(c.groups, 0);
+    assert_true(c.read <= 1024);
+    c = decode_good(&run);
+    assert_true(c.read >= run.size);
+    /* Of a stripe without index, all that comes before. */
+    const struct placed plain = place_run(CODE_DEEP, RAW_MAX, RAW_MAX, 0, 0, 1);
+    c = part_good(&plain, 1000, 100);
+    assert_true(c.read < plain.size);
+}
+
+/* Damage is found where it is in what is wanted, and only there. */
+static void parts_of_damaged_runs(void **state) {
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, 4 * GROUP, 2 * GROUP, 12, 0, 3);
+    const struct layout at = locate(&run, 1);
+    drive[run.offset + at.plane + 4096 * 2 + 5] ^= 1u; /* block 2 of the second stripe */
+    (void)part_good(&run, 0, 2 * GROUP + 2 * 8192);
+    (void)part_good(&run, 2 * GROUP + 3 * 8192, 2 * GROUP - 3 * 8192);
+    const struct k3huf_job bad = part_job(&run, 2 * GROUP + 3 * 8192 - 1, 2);
+    const struct k3huf_completion c = submit_and_wait(&bad);
+    assert_job(&c, K3HUF_E_BLOCK_CRC);
+    assert_int_equal(c.stripe, 1);
+    assert_int_equal(c.block, 2);
+    assert_int_equal(c.bytes, 0);
+    assert_untouched(0, 0);
+    drive[run.offset + at.plane + 4096 * 2 + 5] ^= 1u;
+    /* A header is needed to find what lies behind it; an index is not. */
+    const struct k3huf_job behind = part_job(&run, 3 * GROUP, 100);
+    drive[run.offset + locate(&run, 0).header] ^= 1u;
+    struct k3huf_completion found = submit_and_wait(&behind);
+    assert_job(&found, K3HUF_E_STRIPE_MAGIC);
+    assert_int_equal(found.stripe, 0);
+    drive[run.offset + locate(&run, 0).header] ^= 1u;
+    memset(drive + run.offset + locate(&run, 0).filler, 0, 4);
+    (void)part_good(&run, 3 * GROUP, 100);
+    struct k3huf_job strict = behind;
+    strict.options = K3HUF_OPTION_REQUIRE_INDEX;
+    found = submit_and_wait(&strict);
+    assert_job(&found, K3HUF_OK);
+    memset(window + DESTINATION, PATTERN, 100);
+    strict.from = 100;
+    found = submit_and_wait(&strict);
+    assert_job(&found, K3HUF_JOB_E_NO_INDEX);
+    assert_int_equal(found.stripe, 0);
+    assert_untouched(0, 0);
+}
+
+static void parts_that_are_not_there(void **state) {
+    static const uint64_t bad[][2] = {
+        {0, 30001}, {30000, 1}, {30001, 0}, {29999, 2}, {UINT64_MAX, 1}, {UINT64_MAX, 0}, {UINT64_MAX - 9, 30000}};
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512);
+    for (size_t i = 0; i < UNIT_COUNT(bad); i++) {
+        const struct k3huf_job job = part_job(&run, bad[i][0], bad[i][1]);
+        const struct k3huf_completion c = submit_and_wait(&job);
+        assert_job(&c, K3HUF_JOB_E_PART);
+        assert_int_equal(c.offset, 8);
+        assert_int_equal(c.bytes, 0);
+        assert_untouched(0, 0);
+    }
+    /* The run's place need not be given by its own logical block. */
+    struct k3huf_job job = part_job(&run, 5, 100);
+    job.lba = 0;
+    job.offset = run.offset;
+    struct k3huf_completion c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_OK);
+    assert_memory_equal(window + DESTINATION, raw + 5, 100);
+    memset(window + DESTINATION, PATTERN, 100);
+    job.offset = UINT32_MAX;
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_SOURCE);
+    (void)part_good(&run, 0, 30000);
+    (void)part_good(&run, 30000, 0);
+}
+
+static struct k3huf_job copy_job(uint64_t offset, uint64_t size) {
+    return (struct k3huf_job){.id = 79,
+                              .kind = K3HUF_KIND_COPY,
+                              .lba = offset / memory.port.limits.lba_bytes,
+                              .offset = offset % memory.port.limits.lba_bytes,
+                              .run_bytes = size,
+                              .destination = DESTINATION,
+                              .destination_bytes = size};
+}
+
+static void copies(void **state) {
+    static const uint32_t lba_sizes[] = {512, 4096};
+    static const uint64_t offsets[] = {0, 511, 4096, 70001};
+    static const uint64_t sizes[] = {0,       1,      512, 4097, K3HUF_INFLIGHT_SYMBOLS, K3HUF_INFLIGHT_SYMBOLS + 1,
+                                     1000003, RAW_MAX};
+    (void)state;
+    for (size_t k = 0; k < UNIT_COUNT(lba_sizes); k++) {
+        platform(lba_sizes[k]);
+        memory.order = K3HUF_ORDER_RANDOM;
+        memory.polls = 3;
+        start();
+        const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512); /* fills the drive */
+        for (size_t i = 0; i < UNIT_COUNT(offsets) * UNIT_COUNT(sizes); i++) {
+            const uint64_t offset = offsets[i % UNIT_COUNT(offsets)];
+            const uint64_t size = sizes[i / UNIT_COUNT(offsets)];
+            struct k3huf_job job = copy_job(offset, size);
+            job.destination_bytes += i % 3u; /* room that is left over stays as it is */
+            const struct k3huf_completion c = submit_and_wait(&job);
+            assert_job(&c, K3HUF_OK);
+            assert_int_equal(c.bytes, size);
+            assert_int_equal(c.crc, k3huf_crc32c(0, drive + offset, (size_t)size));
+            assert_int_equal(c.groups, 0);
+            assert_true(c.read >= size && c.read < size + 2 * lba_sizes[k]);
+            if (memcmp(window + DESTINATION, drive + offset, (size_t)size) != 0) fail_msg("wrong bytes in the window");
+            assert_untouched(DESTINATION, (size_t)size);
+            memset(window + DESTINATION, PATTERN, (size_t)size);
+        }
+        assert_true(memory.most_outstanding > 4);
+        (void)decode_good(&run);
+    }
+}
+
+static void copies_that_fail(void **state) {
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512);
+    struct k3huf_job job = copy_job(1000, 500000);
+    job.destination_bytes--;
+    struct k3huf_completion c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_DESTINATION_SMALL);
+    assert_int_equal(c.bytes, 0);
+    job = copy_job(DRIVE_BYTES - 100, 101);
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_SOURCE);
+    job = copy_job(1000, 500000);
+    memory.read_fault[0] = (struct k3huf_memory_fault){700, 1, 1, K3HUF_PORT_E_MEDIA};
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_OK);
+    assert_int_equal(c.retries, 1);
+    assert_int_equal(c.crc, k3huf_crc32c(0, drive + 1000, 500000));
+    memset(window + DESTINATION, PATTERN, 500000);
+    memory.read_fault[0] = (struct k3huf_memory_fault){700, 1, K3HUF_MEMORY_FOR_EVER, K3HUF_PORT_E_MEDIA};
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_READ);
+    assert_int_equal(c.lba, 700);
+    assert_int_equal(c.offset, 700 * 512 - 1000);
+    assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
+    assert_true(c.bytes <= c.offset && c.bytes > 0);
+    assert_memory_equal(window + DESTINATION, drive + 1000, c.bytes);
+    assert_untouched(DESTINATION, (size_t)c.bytes);
+    memset(window + DESTINATION, PATTERN, (size_t)c.bytes);
+    memory.read_fault[0].times = 0;
+    memory.window_fails = true;
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_WINDOW);
+    assert_int_equal(c.bytes, 0);
+    memory.window_fails = false;
+    (void)decode_good(&run);
+}
+
+static void cancelling_parts_and_copies(void **state) {
+    (void)state;
+    platform(512);
+    memory.polls = 50;
+    start();
+    for (unsigned log2 = 0; log2 <= 12; log2 += 12) {
+        const struct placed run = place_run(CODE_DEEP, RAW_MAX, RAW_MAX, log2, 0, 512);
+        const struct k3huf_job jobs[] = {part_job(&run, 8193, RAW_MAX - 8193), copy_job(run.offset, run.size)};
+        for (size_t i = 0; i < UNIT_COUNT(jobs); i++) {
+            k3huf_memory_submit(&host, &jobs[i]);
+            run_until_busy_reading();
+            const struct k3huf_job stop = {.id = 20, .kind = K3HUF_KIND_CANCEL, .lba = jobs[i].id};
+            const struct k3huf_completion first = submit_and_wait(&stop);
+            assert_job(&first, K3HUF_OK);
+            const struct k3huf_completion c = next_completion();
+            assert_int_equal(c.id, jobs[i].id);
+            assert_job(&c, K3HUF_JOB_E_CANCELLED);
+            assert_true(c.bytes < jobs[i].destination_bytes);
+            assert_untouched(DESTINATION, (size_t)jobs[i].destination_bytes);
+            memset(window + DESTINATION, PATTERN, RAW_MAX);
+        }
+        (void)decode_good(&run);
+    }
+}
+
 static void statuses_have_texts(void **state) {
     (void)state;
     for (uint32_t i = 0; i < K3HUF_JOB_STATUS_END; i++) {
@@ -1109,6 +1361,13 @@ int main(void) {
         cmocka_unit_test(shutting_down),
         cmocka_unit_test(impossible_limits),
         cmocka_unit_test(listing),
+        cmocka_unit_test(parts_of_runs),
+        cmocka_unit_test(parts_read_no_more_than_they_need),
+        cmocka_unit_test(parts_of_damaged_runs),
+        cmocka_unit_test(parts_that_are_not_there),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(copies_that_fail),
+        cmocka_unit_test(cancelling_parts_and_copies),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests_name("inflight", tests, NULL, NULL);
