@@ -824,6 +824,36 @@ static void garbage(void **state) {
     (void)decode_good(&run);
 }
 
+static enum k3huf_port_status (*real_flush)(void *, uint32_t);
+static bool closing, closed_without_reason;
+
+/* A host may look after any flush: a session that is closed has its reason by then. */
+static enum k3huf_port_status watched_flush(void *context, uint32_t core) {
+    const enum k3huf_port_status status = real_flush(context, core);
+    if (closing && k3huf_memory_device(&host, K3HUF_DEVICE_STATE) != K3HUF_STATE_ATTACHED &&
+        k3huf_memory_device(&host, K3HUF_DEVICE_STATUS) != K3HUF_JOB_E_RING) {
+        closed_without_reason = true;
+    }
+    return status;
+}
+
+static void closed_sessions_have_their_reason(void **state) {
+    (void)state;
+    platform_with(512, SMALL);
+    real_flush = memory.port.window_flush;
+    memory.port.window_flush = watched_flush;
+    closed_without_reason = false;
+    start();
+    assert_int_equal(session_status(), 0);
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_ATTACHED);
+    k3huf_put32(window + SQ + K3HUF_JOB_PHASE, 3);
+    closing = true;
+    assert_int_equal(session_status(), K3HUF_JOB_E_RING);
+    closing = false;
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_READY);
+    assert_false(closed_without_reason);
+}
+
 static void bad_bookkeeping(void **state) {
     (void)state;
     platform_with(512, SMALL);
@@ -1102,6 +1132,7 @@ int main(void) {
         cmocka_unit_test(bad_jobs),
         cmocka_unit_test(bad_control_blocks),
         cmocka_unit_test(garbage),
+        cmocka_unit_test(closed_sessions_have_their_reason),
         cmocka_unit_test(bad_bookkeeping),
         cmocka_unit_test(cancelling),
         cmocka_unit_test(a_host_that_stops_taking_completions),
