@@ -839,7 +839,7 @@ static void run_round(void) {
     const bool hang = chance(40), full = !hang && chance(16);
     const struct k3huf_inflight_config config = {.read_attempts = ATTEMPTS,
                                                  .read_timeout_ms = hang ? 2000u : 60000u,
-                                                 .host_timeout_ms = full ? 100u : 60000u,
+                                                 .host_timeout_ms = full ? 1500u : 60000u,
                                                  .poll_us = chance(2) ? 100u : below(2000)};
     open_platform(&config);
     for (uint32_t sessions = full ? 0 : 1u + below(3); sessions > 0; sessions--) {

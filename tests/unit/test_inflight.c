@@ -1095,6 +1095,46 @@ static void listing(void **state) {
     }
 }
 
+/* Whenever the cancel comes: done with all of the table, or cancelled with none of it. */
+static void cancelled_listing(void **state) {
+    (void)state;
+    unsigned cancelled = 0, done = 0;
+    for (unsigned steps = 0; done == 0; steps++) {
+        platform(512);
+        memory.polls = 50;
+        start();
+        const uint32_t size = make_table(100);
+        const struct k3huf_job list = {
+            .id = 1, .kind = K3HUF_KIND_LIST, .run_bytes = size, .destination = DESTINATION, .destination_bytes = size};
+        const struct k3huf_job stop = {.id = 2, .kind = K3HUF_KIND_CANCEL, .lba = 1};
+        (void)session_status();
+        k3huf_memory_submit(&host, &list);
+        for (unsigned i = 0; i < steps; i++) {
+            (void)step();
+        }
+        k3huf_memory_submit(&host, &stop);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct k3huf_completion c = next_completion();
+            if (c.id == 2) {
+                assert_true(c.status == K3HUF_OK || (c.status == K3HUF_JOB_E_NOT_FOUND && done == 1));
+            } else if (c.status == K3HUF_OK) {
+                assert_int_equal(c.bytes, size);
+                assert_memory_equal(window + DESTINATION, drive, size);
+                assert_untouched(DESTINATION, size);
+                done++;
+            } else {
+                assert_job(&c, K3HUF_JOB_E_CANCELLED);
+                assert_int_equal(c.bytes, 0);
+                assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
+                assert_untouched(0, 0);
+                cancelled++;
+            }
+        }
+        assert_true(steps < 1000);
+    }
+    assert_true(cancelled > 1);
+}
+
 static void statuses_have_texts(void **state) {
     (void)state;
     for (uint32_t i = 0; i < K3HUF_JOB_STATUS_END; i++) {
@@ -1140,6 +1180,7 @@ int main(void) {
         cmocka_unit_test(shutting_down),
         cmocka_unit_test(impossible_limits),
         cmocka_unit_test(listing),
+        cmocka_unit_test(cancelled_listing),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests_name("inflight", tests, NULL, NULL);
