@@ -824,6 +824,36 @@ static void garbage(void **state) {
     (void)decode_good(&run);
 }
 
+static enum k3huf_port_status (*real_flush)(void *, uint32_t);
+static bool closing, closed_without_reason;
+
+/* A host may look after any flush: a session that is closed has its reason by then. */
+static enum k3huf_port_status watched_flush(void *context, uint32_t core) {
+    const enum k3huf_port_status status = real_flush(context, core);
+    if (closing && k3huf_memory_device(&host, K3HUF_DEVICE_STATE) != K3HUF_STATE_ATTACHED &&
+        k3huf_memory_device(&host, K3HUF_DEVICE_STATUS) != K3HUF_JOB_E_RING) {
+        closed_without_reason = true;
+    }
+    return status;
+}
+
+static void closed_sessions_have_their_reason(void **state) {
+    (void)state;
+    platform_with(512, SMALL);
+    real_flush = memory.port.window_flush;
+    memory.port.window_flush = watched_flush;
+    closed_without_reason = false;
+    start();
+    assert_int_equal(session_status(), 0);
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_ATTACHED);
+    k3huf_put32(window + SQ + K3HUF_JOB_PHASE, 3);
+    closing = true;
+    assert_int_equal(session_status(), K3HUF_JOB_E_RING);
+    closing = false;
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_READY);
+    assert_false(closed_without_reason);
+}
+
 static void bad_bookkeeping(void **state) {
     (void)state;
     platform_with(512, SMALL);
@@ -1315,6 +1345,44 @@ static void cancelling_parts_and_copies(void **state) {
         }
         (void)decode_good(&run);
     }
+/* Whenever the cancel comes: done with all of the table, or cancelled with none of it. */
+static void cancelled_listing(void **state) {
+    (void)state;
+    unsigned cancelled = 0, done = 0;
+    for (unsigned steps = 0; done == 0; steps++) {
+        platform(512);
+        memory.polls = 50;
+        start();
+        const uint32_t size = make_table(100);
+        const struct k3huf_job list = {
+            .id = 1, .kind = K3HUF_KIND_LIST, .run_bytes = size, .destination = DESTINATION, .destination_bytes = size};
+        const struct k3huf_job stop = {.id = 2, .kind = K3HUF_KIND_CANCEL, .lba = 1};
+        (void)session_status();
+        k3huf_memory_submit(&host, &list);
+        for (unsigned i = 0; i < steps; i++) {
+            (void)step();
+        }
+        k3huf_memory_submit(&host, &stop);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct k3huf_completion c = next_completion();
+            if (c.id == 2) {
+                assert_true(c.status == K3HUF_OK || (c.status == K3HUF_JOB_E_NOT_FOUND && done == 1));
+            } else if (c.status == K3HUF_OK) {
+                assert_int_equal(c.bytes, size);
+                assert_memory_equal(window + DESTINATION, drive, size);
+                assert_untouched(DESTINATION, size);
+                done++;
+            } else {
+                assert_job(&c, K3HUF_JOB_E_CANCELLED);
+                assert_int_equal(c.bytes, 0);
+                assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
+                assert_untouched(0, 0);
+                cancelled++;
+            }
+        }
+        assert_true(steps < 1000);
+    }
+    assert_true(cancelled > 1);
 }
 
 static void statuses_have_texts(void **state) {
@@ -1354,6 +1422,7 @@ int main(void) {
         cmocka_unit_test(bad_jobs),
         cmocka_unit_test(bad_control_blocks),
         cmocka_unit_test(garbage),
+        cmocka_unit_test(closed_sessions_have_their_reason),
         cmocka_unit_test(bad_bookkeeping),
         cmocka_unit_test(cancelling),
         cmocka_unit_test(a_host_that_stops_taking_completions),
@@ -1368,6 +1437,7 @@ int main(void) {
         cmocka_unit_test(copies),
         cmocka_unit_test(copies_that_fail),
         cmocka_unit_test(cancelling_parts_and_copies),
+        cmocka_unit_test(cancelled_listing),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests_name("inflight", tests, NULL, NULL);
