@@ -22,6 +22,7 @@
 #define DESTINATION (64u << 10)
 #define PATTERN 0xA6u
 #define GROUP K3HUF_INFLIGHT_GROUP_BYTES
+#define WRAP (UINT64_C(1) << 32)
 #define STEPS_MAX 4000000u /* a job that takes more hangs */
 
 static struct k3huf_inflight engine;
@@ -683,7 +684,7 @@ static void bad_jobs(void **state) {
     struct {
         struct k3huf_job job;
         uint32_t status;
-    } bad[24];
+    } bad[32];
     unsigned n = 0;
 #define BAD(FIELD, VALUE, STATUS)                                                                                      \
     do {                                                                                                               \
@@ -715,6 +716,12 @@ static void bad_jobs(void **state) {
     BAD(destination_bytes, UINT64_MAX, K3HUF_JOB_E_DESTINATION);
     BAD(destination_bytes, 29999, K3HUF_JOB_E_DESTINATION_SMALL);
     BAD(destination_bytes, 0, K3HUF_JOB_E_DESTINATION_SMALL);
+    /* Where sizes have 32 bits, each of these would be good if it was cut to one. */
+    BAD(lba, good.lba + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(offset, good.offset + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(run_bytes, good.run_bytes + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(destination, good.destination + WRAP, K3HUF_JOB_E_DESTINATION);
+    BAD(destination_bytes, good.destination_bytes + WRAP, K3HUF_JOB_E_DESTINATION);
 #undef BAD
     assert_true(n <= UNIT_COUNT(bad));
     for (unsigned i = 0; i < n; i++) {
@@ -729,6 +736,14 @@ static void bad_jobs(void **state) {
     window[SQ + (host.put - 1) % ENTRIES * K3HUF_JOB_BYTES + 57] = 1;
     struct k3huf_completion c = next_completion();
     assert_job(&c, K3HUF_JOB_E_KIND);
+    /* A run that says that it decodes to 2^32 bytes more than it does. */
+    k3huf_put32(drive + run.offset + 12, 1);
+    k3huf_put32(drive + run.offset + 16, 65); /* stripes enough for that */
+    c = submit_and_wait(&good);
+    assert_job(&c, K3HUF_JOB_E_DESTINATION_SMALL);
+    assert_untouched(0, 0);
+    k3huf_put32(drive + run.offset + 12, 0);
+    k3huf_put32(drive + run.offset + 16, 1);
     /* The destination's last byte may be the window's. */
     struct k3huf_job job = good;
     job.destination = WINDOW_BYTES - 30000;
@@ -757,6 +772,8 @@ static void bad_control_blocks(void **state) {
                {K3HUF_HOST_SQ, 4097},
                {K3HUF_HOST_SQ, SMALL - 64},
                {K3HUF_HOST_SQ + 4, UINT32_MAX},
+               {K3HUF_HOST_SQ + 4, 1}, /* 2^32 too far */
+               {K3HUF_HOST_CQ + 4, 1},
                {K3HUF_HOST_SQ, CQ},
                {K3HUF_HOST_CQ, SQ + 64},
                {K3HUF_HOST_CQ, SMALL},
@@ -1345,6 +1362,8 @@ static void cancelling_parts_and_copies(void **state) {
         }
         (void)decode_good(&run);
     }
+}
+
 /* Whenever the cancel comes: done with all of the table, or cancelled with none of it. */
 static void cancelled_listing(void **state) {
     (void)state;
