@@ -702,7 +702,9 @@ static bool step_head(struct k3huf_inflight *e) {
         const uint32_t size = k3huf_image_table_bytes(bytes);
         if (size == 0 || size > e->record->job.run_bytes) {
             fail(e, failure_at(e, K3HUF_JOB_E_TABLE, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
-        } else if (!e->ending) {
+        } else if (e->ending) { /* said here, for a run of no stripes would now be whole */
+            fail(e, (struct k3huf_failure){K3HUF_JOB_E_CANCELLED, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0, 0});
+        } else {
             e->phase = K3HUF_PHASE_LIST;
             start_span(e, &s->span, s->buffer, 0, size);
         }

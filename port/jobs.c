@@ -31,9 +31,10 @@ static bool window_put32(const struct k3huf_jobs *jobs, uint64_t offset, uint32_
 
 /* ---- the device area */
 
+/* The status before the state: a host that sees its session closed asks why. */
 static void tell_session(const struct k3huf_jobs *jobs, uint32_t status) {
-    (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_STATE, jobs->state);
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_STATUS, status);
+    (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_STATE, jobs->state);
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_SQ_TAKEN, (uint32_t)jobs->sq_taken);
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_SESSION, jobs->session);
 }

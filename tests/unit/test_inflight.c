@@ -22,6 +22,7 @@
 #define DESTINATION (64u << 10)
 #define PATTERN 0xA6u
 #define GROUP K3HUF_INFLIGHT_GROUP_BYTES
+#define WRAP (UINT64_C(1) << 32)
 #define STEPS_MAX 4000000u /* a job that takes more hangs */
 
 static struct k3huf_inflight engine;
@@ -683,7 +684,7 @@ static void bad_jobs(void **state) {
     struct {
         struct k3huf_job job;
         uint32_t status;
-    } bad[24];
+    } bad[32];
     unsigned n = 0;
 #define BAD(FIELD, VALUE, STATUS)                                                                                      \
     do {                                                                                                               \
@@ -715,6 +716,12 @@ static void bad_jobs(void **state) {
     BAD(destination_bytes, UINT64_MAX, K3HUF_JOB_E_DESTINATION);
     BAD(destination_bytes, 29999, K3HUF_JOB_E_DESTINATION_SMALL);
     BAD(destination_bytes, 0, K3HUF_JOB_E_DESTINATION_SMALL);
+    /* Where sizes have 32 bits, each of these would be good if it was cut to one. */
+    BAD(lba, good.lba + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(offset, good.offset + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(run_bytes, good.run_bytes + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(destination, good.destination + WRAP, K3HUF_JOB_E_DESTINATION);
+    BAD(destination_bytes, good.destination_bytes + WRAP, K3HUF_JOB_E_DESTINATION);
 #undef BAD
     assert_true(n <= UNIT_COUNT(bad));
     for (unsigned i = 0; i < n; i++) {
@@ -729,6 +736,14 @@ static void bad_jobs(void **state) {
     window[SQ + (host.put - 1) % ENTRIES * K3HUF_JOB_BYTES + 57] = 1;
     struct k3huf_completion c = next_completion();
     assert_job(&c, K3HUF_JOB_E_KIND);
+    /* A run that says that it decodes to 2^32 bytes more than it does. */
+    k3huf_put32(drive + run.offset + 12, 1);
+    k3huf_put32(drive + run.offset + 16, 65); /* stripes enough for that */
+    c = submit_and_wait(&good);
+    assert_job(&c, K3HUF_JOB_E_DESTINATION_SMALL);
+    assert_untouched(0, 0);
+    k3huf_put32(drive + run.offset + 12, 0);
+    k3huf_put32(drive + run.offset + 16, 1);
     /* The destination's last byte may be the window's. */
     struct k3huf_job job = good;
     job.destination = WINDOW_BYTES - 30000;
@@ -757,6 +772,8 @@ static void bad_control_blocks(void **state) {
                {K3HUF_HOST_SQ, 4097},
                {K3HUF_HOST_SQ, SMALL - 64},
                {K3HUF_HOST_SQ + 4, UINT32_MAX},
+               {K3HUF_HOST_SQ + 4, 1}, /* 2^32 too far */
+               {K3HUF_HOST_CQ + 4, 1},
                {K3HUF_HOST_SQ, CQ},
                {K3HUF_HOST_CQ, SQ + 64},
                {K3HUF_HOST_CQ, SMALL},
@@ -822,6 +839,36 @@ static void garbage(void **state) {
     assert_true(answered > 600);
     k3huf_memory_attach(&host, SQ, ENTRIES, CQ, ENTRIES);
     (void)decode_good(&run);
+}
+
+static enum k3huf_port_status (*real_flush)(void *, uint32_t);
+static bool closing, closed_without_reason;
+
+/* A host may look after any flush: a session that is closed has its reason by then. */
+static enum k3huf_port_status watched_flush(void *context, uint32_t core) {
+    const enum k3huf_port_status status = real_flush(context, core);
+    if (closing && k3huf_memory_device(&host, K3HUF_DEVICE_STATE) != K3HUF_STATE_ATTACHED &&
+        k3huf_memory_device(&host, K3HUF_DEVICE_STATUS) != K3HUF_JOB_E_RING) {
+        closed_without_reason = true;
+    }
+    return status;
+}
+
+static void closed_sessions_have_their_reason(void **state) {
+    (void)state;
+    platform_with(512, SMALL);
+    real_flush = memory.port.window_flush;
+    memory.port.window_flush = watched_flush;
+    closed_without_reason = false;
+    start();
+    assert_int_equal(session_status(), 0);
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_ATTACHED);
+    k3huf_put32(window + SQ + K3HUF_JOB_PHASE, 3);
+    closing = true;
+    assert_int_equal(session_status(), K3HUF_JOB_E_RING);
+    closing = false;
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_READY);
+    assert_false(closed_without_reason);
 }
 
 static void bad_bookkeeping(void **state) {
@@ -1332,6 +1379,46 @@ static void cancelling_parts_and_copies(void **state) {
     }
 }
 
+/* Whenever the cancel comes: done with all of the table, or cancelled with none of it. */
+static void cancelled_listing(void **state) {
+    (void)state;
+    unsigned cancelled = 0, done = 0;
+    for (unsigned steps = 0; done == 0; steps++) {
+        platform(512);
+        memory.polls = 50;
+        start();
+        const uint32_t size = make_table(100);
+        const struct k3huf_job list = {
+            .id = 1, .kind = K3HUF_KIND_LIST, .run_bytes = size, .destination = DESTINATION, .destination_bytes = size};
+        const struct k3huf_job stop = {.id = 2, .kind = K3HUF_KIND_CANCEL, .lba = 1};
+        (void)session_status();
+        k3huf_memory_submit(&host, &list);
+        for (unsigned i = 0; i < steps; i++) {
+            (void)step();
+        }
+        k3huf_memory_submit(&host, &stop);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct k3huf_completion c = next_completion();
+            if (c.id == 2) {
+                assert_true(c.status == K3HUF_OK || (c.status == K3HUF_JOB_E_NOT_FOUND && done == 1));
+            } else if (c.status == K3HUF_OK) {
+                assert_int_equal(c.bytes, size);
+                assert_memory_equal(window + DESTINATION, drive, size);
+                assert_untouched(DESTINATION, size);
+                done++;
+            } else {
+                assert_job(&c, K3HUF_JOB_E_CANCELLED);
+                assert_int_equal(c.bytes, 0);
+                assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
+                assert_untouched(0, 0);
+                cancelled++;
+            }
+        }
+        assert_true(steps < 1000);
+    }
+    assert_true(cancelled > 1);
+}
+
 static void statuses_have_texts(void **state) {
     (void)state;
     for (uint32_t i = 0; i < K3HUF_JOB_STATUS_END; i++) {
@@ -1369,6 +1456,7 @@ int main(void) {
         cmocka_unit_test(bad_jobs),
         cmocka_unit_test(bad_control_blocks),
         cmocka_unit_test(garbage),
+        cmocka_unit_test(closed_sessions_have_their_reason),
         cmocka_unit_test(bad_bookkeeping),
         cmocka_unit_test(cancelling),
         cmocka_unit_test(a_host_that_stops_taking_completions),
@@ -1383,6 +1471,7 @@ int main(void) {
         cmocka_unit_test(copies),
         cmocka_unit_test(copies_that_fail),
         cmocka_unit_test(cancelling_parts_and_copies),
+        cmocka_unit_test(cancelled_listing),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests_name("inflight", tests, NULL, NULL);
