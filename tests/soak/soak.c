@@ -34,14 +34,15 @@
 #define WAIT_SECONDS 240u /* for anything: it is lost */
 #define ATTEMPTS 4u
 
-enum { MADE_DECODE, MADE_LIST, MADE_CANCEL, MADE_REFUSED };
+enum { MADE_DECODE, MADE_PART, MADE_LIST, MADE_CANCEL, MADE_REFUSED };
 
 /* A job from submission to completion. */
 struct work {
     bool open;
     int made;
     struct k3huf_job job;
-    const struct soak_run *run; /* of a decode job that is not refused */
+    const struct soak_run *run; /* of a decode, part or copy job that is not refused */
+    const uint8_t *want;        /* of a part or copy: what is to arrive */
     uint32_t slot;              /* SLOTS: none */
     uint32_t allowed[16], n;    /* statuses */
     bool cancelled;
@@ -199,6 +200,17 @@ static void written(const uint8_t *at, const uint8_t *want, size_t size, size_t 
     if (*least > *most) { found("a destination has a wrong byte, 0x%02x instead of 0x%02x", at[*most], want[*most]); }
 }
 
+/* `size` bytes at `at` that become `want` in any order: how many are there, at least and at most. */
+static void written_anyhow(const uint8_t *at, const uint8_t *want, size_t size, uint64_t *least, uint64_t *most) {
+    for (size_t i = 0; i < size; i++) {
+        if (at[i] != FILL && at[i] != want[i]) {
+            found("a destination has a wrong byte, 0x%02x instead of 0x%02x", at[i], want[i]);
+        }
+        *least += at[i] != FILL;
+        *most += at[i] == want[i];
+    }
+}
+
 /* Check a decode job's destination group by group, and fill it again. */
 static void check_destination(const struct work *w, uint64_t *least, uint64_t *most) {
     uint8_t *const to = posix.window.bytes + w->job.destination;
@@ -214,7 +226,12 @@ static void check_destination(const struct work *w, uint64_t *least, uint64_t *m
         *least = a;
         *most = b;
     }
-    for (uint32_t s = 0; w->run != NULL && w->run->raw_size <= w->job.destination_bytes && s < w->run->stripes; s++) {
+    if (w->made == MADE_PART) {
+        done = w->job.destination_bytes;
+        written_anyhow(to, w->want, (size_t)done, least, most);
+    }
+    for (uint32_t s = 0; w->made == MADE_DECODE && w->run->raw_size <= w->job.destination_bytes && s < w->run->stripes;
+         s++) {
         const uint64_t end = done + w->run->stripe_bytes[s];
         const uint64_t group = w->run->group_bytes[s] == 0 ? end - done : w->run->group_bytes[s];
         for (; done < end; done += group < end - done ? group : end - done) {
@@ -321,8 +338,15 @@ static void check_completion(const struct k3huf_completion *c) {
             found("%s: %llu bytes are said to be written, %llu are", name, (unsigned long long)c->bytes,
                   (unsigned long long)most);
         }
-        const uint64_t whole = w->made == MADE_LIST ? drive.table_size : w->run != NULL ? w->run->raw_size : 0;
+        const uint64_t whole = w->made == MADE_LIST   ? drive.table_size
+                               : w->made == MADE_PART ? w->job.destination_bytes
+                               : w->run != NULL       ? w->run->raw_size
+                                                      : 0;
         if (c->status == 0 && c->bytes != whole) { found("%s: done with %u bytes", name, (unsigned)c->bytes); }
+        if (c->status == 0 && w->job.kind == K3HUF_KIND_COPY &&
+            c->crc != k3huf_crc32c(0, drive.image + w->run->at, (size_t)w->run->bytes)) {
+            found("%s: copied with another CRC", name);
+        }
     } else if (c->bytes != 0) {
         found("a job without destination wrote %llu bytes", (unsigned long long)c->bytes);
     }
@@ -451,6 +475,34 @@ static void submit_decode(void) {
     submit(&w->job, 0);
 }
 
+/* Some of a sound run's raw bytes, or of its bytes as they are on the drive. */
+static void submit_part(void) {
+    await(slot_free, "a free destination");
+    struct work *const w = open_work(MADE_PART);
+    while ((w->run = &drive.run[below(SOAK_RUNS)])->status[0] != 0) {}
+    const bool copy = chance(2), beyond = chance(16);
+    const size_t size = copy ? (size_t)w->run->bytes : w->run->raw_size;
+    const uint32_t from = below((uint32_t)size + 1u);
+    uint32_t wanted = below((uint32_t)size - from + 1u);
+    if (wanted > SOAK_RAW_MAX) { wanted = SOAK_RAW_MAX; }
+    w->job.kind = copy ? K3HUF_KIND_COPY : K3HUF_KIND_PART;
+    w->job.options = chance(3) ? K3HUF_OPTION_REQUIRE_INDEX : 0;
+    put_source(&w->job, w->run->at, w->run->bytes);
+    give_slot(w, wanted);
+    w->job.destination_bytes = wanted;
+    w->job.from = beyond ? (uint64_t)size - wanted + 1u : from;
+    w->want = (copy ? drive.image + w->run->at : w->run->raw) + from;
+    /* A part may not come by a fault that its run has. */
+    const bool must = !(copy && beyond) && allow_faults(w, wanted);
+    if (beyond) {
+        allow(w, K3HUF_JOB_E_PART);
+    } else if (!copy || !must) {
+        allow(w, K3HUF_OK);
+    }
+    if (!copy && w->run->plain && w->job.options != 0) { allow(w, K3HUF_JOB_E_NO_INDEX); }
+    submit(&w->job, (uint32_t)w->job.offset);
+}
+
 static void submit_list(void) {
     await(slot_free, "a free destination");
     struct work *const w = open_work(MADE_LIST);
@@ -475,7 +527,7 @@ static void submit_refused(void) {
     job->destination_bytes = 1;
     switch (below(9)) {
     case 0:
-        job->kind = chance(2) ? 0 : 4u + below(1000);
+        job->kind = chance(2) ? 0 : 6u + below(1000);
         allow(w, K3HUF_JOB_E_KIND);
         break;
     case 1:
@@ -532,8 +584,10 @@ static void submit_cancel(void) {
 }
 
 static void submit_any(void) {
-    const uint32_t kind = below(20);
-    if (kind < 13) {
+    const uint32_t kind = below(24);
+    if (kind >= 20) {
+        submit_part();
+    } else if (kind < 13) {
         submit_decode();
     } else if (kind < 14) {
         submit_list();
