@@ -443,6 +443,13 @@ class ArchiveRefusals(ArchiveTest):
                 ([("<Q", tensors + 8, 0)], "without bytes has an entry")):
             with self.subTest(pattern=pattern, changes=changes):
                 self.refuses_archive(self.resealed(packed, changes), pattern)
+        # A name that is not text: all can be unpacked, but it cannot be listed in JSON, and is not left out of it.
+        bad = bytearray(packed)
+        bad[-1] = 0xFF
+        write(self.path("odd.k3a"), self.resealed(bad, []))
+        self.good("verify", "odd.k3a")
+        self.good("list", "odd.k3a")
+        self.refuses(CORRUPT, "odd.k3a: offset [0-9]+: a name .* is not UTF-8", "list", "--json", "odd.k3a")
         # The run is told to be of another size.
         run = [i for i, entry in enumerate(archive.entries) if entry["kind"] == RUN][0]
         bad = bytearray(packed)
