@@ -2,7 +2,7 @@
  *
  * The core is freestanding C11: no allocation, no libc, no I/O, no recursion, no mutable static data. Every object is
  * owned by the caller, who may place it anywhere. Nothing here needs an alignment beyond that of the C type. All
- * sizes are in bytes unless a name says otherwise. No function uses more than 1 KiB of stack, and none calls itself.
+ * sizes are in bytes unless a name says otherwise. No call takes more than 2 KiB of stack, and no function calls itself.
  * merge.c uses vector registers where the compiler may.
  *
  * Memory must hold still: input spans must not change during a call, and an index must not change from the moment it

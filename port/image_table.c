@@ -23,7 +23,10 @@ uint32_t k3huf_image_table_crc(const uint8_t *bytes, uint32_t size) {
 bool k3huf_image_table_sound(const uint8_t *bytes, uint32_t size) {
     if (k3huf_get32(bytes + K3HUF_IMAGE_CRC) != k3huf_image_table_crc(bytes, size)) { return false; }
     for (uint32_t at = K3HUF_IMAGE_HEAD_BYTES; at < size; at += K3HUF_IMAGE_ENTRY_BYTES) {
-        if (bytes[at + K3HUF_IMAGE_NAME] == 0 || bytes[at + K3HUF_IMAGE_ENTRY_BYTES - 1u] != 0) { return false; }
+        if (bytes[at + K3HUF_IMAGE_NAME] == 0 || bytes[at + K3HUF_IMAGE_ENTRY_BYTES - 1u] != 0 ||
+            k3huf_get32(bytes + at + K3HUF_IMAGE_KIND) > K3HUF_IMAGE_KIND_ARCHIVE) {
+            return false;
+        }
     }
     return true;
 }

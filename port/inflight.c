@@ -93,6 +93,18 @@ static bool write_host(struct k3huf_inflight *e, uint32_t core, uint64_t at, con
     return status == K3HUF_PORT_OK && port->window_flush(port->context, core) == K3HUF_PORT_OK;
 }
 
+/* Of decoded bytes, the first of them raw byte `at` of the run, write those that the job wants; *written of them. */
+static bool write_wanted(struct k3huf_inflight *e, uint32_t core, uint64_t at, const uint8_t *bytes, size_t size,
+                         uint32_t *written) {
+    const uint64_t begin = at < e->from ? e->from : at;
+    const uint64_t end = least(at + size, e->to);
+    *written = 0;
+    if (begin >= end) { return true; }
+    if (!write_host(e, core, begin - e->from, bytes + (begin - at), (size_t)(end - begin))) { return false; }
+    *written = (uint32_t)(end - begin);
+    return true;
+}
+
 /* ---- decoding a group; any core */
 
 /* Where the codes of block `number` can end at the latest, in bits: an index that leaves more room is wrong, which the
@@ -132,9 +144,7 @@ static void decode_group(struct k3huf_inflight *e, uint32_t core, struct k3huf_g
     g->bytes = 0;
     if (g->status == K3HUF_OK) {
         const uint64_t at = s->raw_before + (uint64_t)g->first_block * raw_per_block;
-        if (write_host(e, core, at, own->out, bytes)) {
-            g->bytes = bytes;
-        } else {
+        if (!write_wanted(e, core, at, own->out, bytes, &g->bytes)) {
             g->status = K3HUF_JOB_E_WINDOW;
             g->bad_block = g->first_block;
             g->bad_bit = coded_begin * 8u;
@@ -188,6 +198,7 @@ static void open_stage(struct k3huf_inflight *e, struct k3huf_stage *s) {
     s->offset = e->open_offset;
     s->raw_before = e->open_raw;
     s->next_block = 0;
+    s->end_block = 0;
     s->groups = 0;
     s->state = K3HUF_STAGE_HEADER;
     if (e->record->job.run_bytes < s->offset || e->record->job.run_bytes - s->offset < K3HUF_STRIPE_HEADER_BYTES) {
@@ -222,6 +233,11 @@ static void stage_header(struct k3huf_inflight *e, struct k3huf_stage *s) {
     e->open_next++;
     e->open_offset += k3huf_stripe_bytes(&s->header);
     e->open_raw += s->header.raw_bytes;
+    if (e->open_raw <= e->from) {
+        s->state = K3HUF_STAGE_PASSED;
+        return;
+    }
+    if (e->open_raw >= e->to) { e->stripes = e->open_next; }
     /* The last stripe's filler may be cut short. What the smallest blocks would need covers any index. */
     const uint64_t have = least(s->header.pad, e->record->job.run_bytes - filler(s));
     const uint64_t want = least(have, k3huf_index_bytes(s->header.raw_bytes, K3HUF_BLOCK_LOG2_MIN));
@@ -260,6 +276,12 @@ static void stage_index(struct k3huf_inflight *e, struct k3huf_stage *s) {
         stage_fail(s, failure_at(e, K3HUF_JOB_E_BLOCK_SIZE, s->number, 0, filler(s)));
         return;
     }
+    /* The last block of a stripe of an odd number of bytes has the last of them besides its symbols' two each. */
+    const uint32_t shift = s->index.block_log2 + 1u;
+    const uint64_t begin = e->from > s->raw_before ? e->from - s->raw_before : 0;
+    const uint64_t end = least(e->to - s->raw_before, s->header.raw_bytes);
+    s->next_block = (uint32_t)least(begin >> shift, s->index.nblocks - 1u);
+    s->end_block = (uint32_t)least(((end - 1u) >> shift) + 1u, s->index.nblocks);
     s->state = K3HUF_STAGE_INDEXED;
 }
 
@@ -290,7 +312,7 @@ static void start_group(struct k3huf_inflight *e, struct k3huf_stage *s, struct 
     const uint32_t most = K3HUF_INFLIGHT_SYMBOLS >> s->index.block_log2;
     uint32_t end = (block_end(s, first) + 7u) / 8u;
     uint32_t n = 1;
-    while (n < most && first + n < s->index.nblocks) {
+    while (n < most && first + n < s->end_block) {
         const uint32_t further = (block_end(s, first + n) + 7u) / 8u;
         if (further - begin > K3HUF_INFLIGHT_CODED_SPAN) {
             break; /* only an index that is wrong leaves so much room */
@@ -307,7 +329,7 @@ static void start_group(struct k3huf_inflight *e, struct k3huf_stage *s, struct 
     g->stage = s->number % 2u;
     g->first_block = first;
     g->blocks = n;
-    g->steady = s->next_block < s->index.nblocks || s->number + 1u < e->run.nstripes;
+    g->steady = s->next_block < s->end_block || s->number + 1u < e->stripes;
     atomic_store_explicit(&g->state, K3HUF_GROUP_READING, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->reading, 1u, memory_order_relaxed);
     start_span(e, &g->coded, g->coded_buffer, coded_plane(s) + begin, end - begin);
@@ -516,15 +538,17 @@ static bool step_plain(struct k3huf_inflight *e, struct k3huf_stage *s) {
     use_plain(coded, &p->coded, io.coded_size);
     use_plain(raw, &p->raw, io.raw_size);
     e->tally->decode_ticks += decoded - began;
-    if (bytes > 0 && !write_host(e, 0, s->raw_before + p->produced, e->core[0].out, bytes)) {
+    uint32_t written = 0;
+    if (bytes > 0 && !write_wanted(e, 0, s->raw_before + p->produced, e->core[0].out, bytes, &written)) {
         fail(e, failure_at(e, K3HUF_JOB_E_WINDOW, s->number, K3HUF_NO_BLOCK, coded_plane(s)));
         return true;
     }
     e->tally->write_ticks += now(e) - decoded;
-    e->tally->bytes += bytes;
+    e->tally->bytes += written;
     p->produced += bytes;
     if (status == K3HUF_WAIT) { (void)k3huf_finish(&p->decoder); /* both planes are used up and symbols are missing */ }
-    if (status == K3HUF_DONE) {
+    /* Of a part, what lies behind it is not waited for. */
+    if (status == K3HUF_DONE || (status == K3HUF_OK && s->raw_before + p->produced >= e->to)) {
         s->state = K3HUF_STAGE_UNUSED;
         p->begun = false;
         e->issue_next++;
@@ -534,7 +558,51 @@ static bool step_plain(struct k3huf_inflight *e, struct k3huf_stage *s) {
     return true;
 }
 
+/* ---- bytes that are not coded: read ahead as a plane is, checked and written in order on core 0 */
+
+/* One chunk. true: something was done. */
+static bool step_copy(struct k3huf_inflight *e, struct k3huf_stage *s) {
+    struct k3huf_plain_plane *const plane = &e->plain.coded;
+    bool wait = false;
+    read_plain(e, plane, true);
+    struct k3huf_read_span *const span = plain_chunk(e, plane, true, s, &wait);
+    if (wait) { return e->ending; }
+    if (span != NULL) {
+        const uint8_t *const bytes = span->buffer + span->skip;
+        const uint64_t began = now(e);
+        e->tally->crc = k3huf_crc32c(e->tally->crc, bytes, span->size);
+        const uint64_t checked = now(e);
+        if (!write_host(e, 0, span->offset, bytes, span->size)) {
+            fail(e, failure_at(e, K3HUF_JOB_E_WINDOW, s->number, K3HUF_NO_BLOCK, span->offset));
+            return true;
+        }
+        e->tally->decode_ticks += checked - began;
+        e->tally->write_ticks += now(e) - checked;
+        e->tally->bytes += span->size;
+        use_plain(span, plane, 0);
+    } else {
+        s->state = K3HUF_STAGE_UNUSED;
+        e->issue_next++;
+    }
+    return true;
+}
+
 /* ---- jobs */
+
+/* A COPY is a run of one stripe that is neither. */
+static void begin_copy(struct k3huf_inflight *e) {
+    const struct k3huf_job *const job = &e->record->job;
+    struct k3huf_stage *const s = &e->stage[0];
+    if (job->run_bytes > job->destination_bytes) {
+        fail(e, failure_at(e, K3HUF_JOB_E_DESTINATION_SMALL, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
+        return;
+    }
+    e->plain.coded = (struct k3huf_plain_plane){0, job->run_bytes, 0, 0};
+    e->stripes = 1;
+    e->open_next = 1;
+    s->number = 0;
+    s->state = K3HUF_STAGE_COPY;
+}
 
 static void begin_job(struct k3huf_inflight *e) {
     const struct k3huf_job *const job = &e->record->job;
@@ -549,6 +617,7 @@ static void begin_job(struct k3huf_inflight *e) {
     e->tally = &e->record->completion;
     k3huf_completion_clear(e->tally);
     e->reads.reads = 0;
+    e->reads.blocks = 0;
     e->reads.retries = 0;
     e->began = now(e);
     e->starved = false;
@@ -557,9 +626,13 @@ static void begin_job(struct k3huf_inflight *e) {
     const bool list = job->kind == K3HUF_KIND_LIST;
     const uint32_t head = list ? K3HUF_IMAGE_HEAD_BYTES : K3HUF_RUN_HEADER_BYTES;
     e->phase = list ? K3HUF_PHASE_LIST_HEAD : K3HUF_PHASE_HEADER;
-    e->run.nstripes = 0;
+    e->stripes = 0;
+    e->from = job->from;
+    e->to = UINT64_MAX;
     if (!k3huf_reads_ready(&e->reads)) {
         fail(e, failure_at(e, K3HUF_JOB_E_DRIVE, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
+    } else if (job->kind == K3HUF_KIND_COPY) {
+        begin_copy(e);
     } else if (job->run_bytes < head) {
         const uint32_t status = list ? (uint32_t)K3HUF_JOB_E_TABLE : (uint32_t)K3HUF_E_TRUNCATED;
         fail(e, failure_at(e, status, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, job->run_bytes));
@@ -572,13 +645,23 @@ static void begin_job(struct k3huf_inflight *e) {
 
 /* The run header, or a part of a table of contents, is there. */
 static void read_run_header(struct k3huf_inflight *e, const uint8_t *bytes) {
+    const struct k3huf_job *const job = &e->record->job;
     uint32_t bad = 0;
     enum k3huf_status status = k3huf_run_header_read(bytes, &e->run, &bad);
     if (status == K3HUF_OK) { status = k3huf_table_build(&e->table, e->run.codelen); }
     if (status != K3HUF_OK) {
         fail(e, failure_at(e, (uint32_t)status, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, bad));
-    } else if (e->run.raw_bytes > e->record->job.destination_bytes) {
+    } else if (job->kind == K3HUF_KIND_PART) {
+        if (job->from > e->run.raw_bytes || job->destination_bytes > e->run.raw_bytes - job->from) {
+            fail(e, failure_at(e, K3HUF_JOB_E_PART, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 8));
+        } else if (job->destination_bytes > 0) {
+            e->to = job->from + job->destination_bytes;
+            e->stripes = e->run.nstripes;
+        }
+    } else if (e->run.raw_bytes > job->destination_bytes) {
         fail(e, failure_at(e, K3HUF_JOB_E_DESTINATION_SMALL, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 8));
+    } else {
+        e->stripes = e->run.nstripes;
     }
 }
 
@@ -612,7 +695,9 @@ static bool step_head(struct k3huf_inflight *e) {
         const uint32_t size = k3huf_image_table_bytes(bytes);
         if (size == 0 || size > e->record->job.run_bytes) {
             fail(e, failure_at(e, K3HUF_JOB_E_TABLE, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
-        } else if (!e->ending) {
+        } else if (e->ending) { /* said here, for a run of no stripes would now be whole */
+            fail(e, (struct k3huf_failure){K3HUF_JOB_E_CANCELLED, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0, 0});
+        } else {
             e->phase = K3HUF_PHASE_LIST;
             start_span(e, &s->span, s->buffer, 0, size);
         }
@@ -624,36 +709,45 @@ static bool step_head(struct k3huf_inflight *e) {
 static bool step_run(struct k3huf_inflight *e, uint32_t live, bool *decoded) {
     bool any = step_stage(e, &e->stage[0]);
     any = step_stage(e, &e->stage[1]) || any;
-    if (e->open_next < e->run.nstripes && e->stage[e->open_next % 2u].state == K3HUF_STAGE_UNUSED && !e->ending) {
+    if (e->open_next < e->stripes && e->stage[e->open_next % 2u].state == K3HUF_STAGE_UNUSED && !e->ending) {
         open_stage(e, &e->stage[e->open_next % 2u]);
         any = true;
     }
     for (uint32_t i = 0; i < 2u; i++) {
         struct k3huf_stage *const s = &e->stage[i];
-        if (s->state == K3HUF_STAGE_INDEXED && s->next_block == s->index.nblocks && s->groups == 0) {
+        if (s->state == K3HUF_STAGE_INDEXED && s->next_block == s->end_block && s->groups == 0) {
             s->state = K3HUF_STAGE_UNUSED;
             any = true;
         }
     }
     struct k3huf_stage *const s = &e->stage[e->issue_next % 2u];
-    if (e->ending || e->issue_next >= e->run.nstripes || s->state == K3HUF_STAGE_UNUSED || s->number != e->issue_next) {
+    if (e->ending || e->issue_next >= e->stripes || s->state == K3HUF_STAGE_UNUSED || s->number != e->issue_next) {
         return any;
     }
     if (s->state == K3HUF_STAGE_FAILED) {
         fail(e, s->failure);
         return true;
     }
+    if (s->state == K3HUF_STAGE_PASSED) {
+        s->state = K3HUF_STAGE_UNUSED;
+        e->issue_next++;
+        return true;
+    }
+    if (s->state == K3HUF_STAGE_COPY) {
+        *decoded = step_copy(e, s);
+        return *decoded || any;
+    }
     if (s->state == K3HUF_STAGE_PLAIN && live == 0) {
         *decoded = step_plain(e, s);
         return *decoded || any;
     }
     for (uint32_t slot = 0; slot < K3HUF_INFLIGHT_SLOTS && s->state == K3HUF_STAGE_INDEXED; slot++) {
-        if (s->next_block < s->index.nblocks && group_state(&e->group[slot]) == K3HUF_GROUP_FREE) {
+        if (s->next_block < s->end_block && group_state(&e->group[slot]) == K3HUF_GROUP_FREE) {
             start_group(e, s, &e->group[slot]);
             any = true;
         }
     }
-    if (s->state == K3HUF_STAGE_INDEXED && s->next_block == s->index.nblocks) { e->issue_next++; }
+    if (s->state == K3HUF_STAGE_INDEXED && s->next_block == s->end_block) { e->issue_next++; }
     return any;
 }
 
@@ -661,7 +755,7 @@ static void end_job(struct k3huf_inflight *e) {
     struct k3huf_completion *const c = e->tally;
     if (e->failure.status != 0) {
         c->status = e->failure.status;
-        c->stripe = e->failure.stripe;
+        c->stripe = e->record->job.kind == K3HUF_KIND_COPY ? K3HUF_NO_STRIPE : e->failure.stripe;
         c->block = e->failure.block;
         c->offset = e->failure.offset;
         c->lba = e->failure.lba;
@@ -670,6 +764,7 @@ static void end_job(struct k3huf_inflight *e) {
     }
     c->ticks = now(e) - e->began;
     c->reads = e->reads.reads;
+    c->read = e->reads.blocks * e->port->limits.lba_bytes;
     c->retries = e->reads.retries;
     k3huf_jobs_done(&e->jobs, e->record);
     e->record = NULL;
@@ -695,7 +790,7 @@ static bool step_job(struct k3huf_inflight *e) {
     e->starved = busy == 0 && !decoded && !worked && !k3huf_reads_idle(&e->reads);
     e->starved_at = time;
     /* A stage that is open waits for its spans; with nothing under way they are all done. */
-    const bool whole = e->issue_next == e->run.nstripes && e->stage[0].state == K3HUF_STAGE_UNUSED &&
+    const bool whole = e->issue_next == e->stripes && e->stage[0].state == K3HUF_STAGE_UNUSED &&
                        e->stage[1].state == K3HUF_STAGE_UNUSED;
     if (e->phase == K3HUF_PHASE_RUN && (e->ending || whole) && live == 0 && k3huf_reads_idle(&e->reads) && !worked) {
         e->ending = e->ending && !whole;

@@ -100,7 +100,9 @@ enum k3huf_stage_state {
     K3HUF_STAGE_HEADER, /* its header is being read */
     K3HUF_STAGE_INDEX,  /* its filler's beginning is being read */
     K3HUF_STAGE_INDEXED,
-    K3HUF_STAGE_PLAIN, /* no index: one lane, on core 0 */
+    K3HUF_STAGE_PLAIN,  /* no index: one lane, on core 0 */
+    K3HUF_STAGE_COPY,   /* no stripe at all: bytes that are copied, on core 0 */
+    K3HUF_STAGE_PASSED, /* a PART begins behind it: its header is all that is looked at */
     K3HUF_STAGE_FAILED
 };
 
@@ -116,6 +118,7 @@ struct k3huf_stage {
     struct k3huf_stripe_header header;
     struct k3huf_index index;
     uint32_t next_block; /* the first whose reads are not started */
+    uint32_t end_block;  /* one past the last that is wanted */
     uint32_t groups;     /* started and not done */
     struct k3huf_failure failure;
 };
@@ -127,7 +130,8 @@ struct k3huf_core {
     struct k3huf_block block[K3HUF_INFLIGHT_GROUP_BLOCKS];
 };
 
-/* A stripe without index under way. Chunk n of a plane is in slot n modulo the number of slots. */
+/* A stripe without index under way, or bytes that are copied: then `coded` is what there is. Chunk n of a plane is in
+ * slot n modulo the number of slots. */
 struct k3huf_plain {
     struct k3huf_decoder decoder;
     bool begun;
@@ -163,6 +167,8 @@ struct k3huf_inflight {
     uint64_t base; /* byte of the drive where the run begins */
     struct k3huf_run_header run;
     struct k3huf_table table;
+    uint64_t from, to;              /* the raw bytes of the run that the job wants */
+    uint32_t stripes;               /* of the run, up to the last one that holds any of them */
     uint32_t open_next, issue_next; /* stripes */
     uint64_t open_offset, open_raw;
     uint64_t began, starved_at;

@@ -31,9 +31,10 @@ static bool window_put32(const struct k3huf_jobs *jobs, uint64_t offset, uint32_
 
 /* ---- the device area */
 
+/* The status before the state: a host that sees its session closed asks why. */
 static void tell_session(const struct k3huf_jobs *jobs, uint32_t status) {
-    (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_STATE, jobs->state);
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_STATUS, status);
+    (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_STATE, jobs->state);
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_SQ_TAKEN, (uint32_t)jobs->sq_taken);
     (void)window_put32(jobs, K3HUF_DEVICE_AT + K3HUF_DEVICE_SESSION, jobs->session);
 }
@@ -175,7 +176,8 @@ static uint32_t check_destination(const struct k3huf_jobs *jobs, const struct k3
 }
 
 static uint32_t check(const struct k3huf_jobs *jobs, const struct k3huf_job *job, const uint8_t *bytes) {
-    if (job->kind < K3HUF_KIND_DECODE || job->kind > K3HUF_KIND_CANCEL || k3huf_get32(bytes + 56) != 0) {
+    if (job->kind < K3HUF_KIND_DECODE || job->kind > K3HUF_KIND_COPY ||
+        (job->kind != K3HUF_KIND_PART && k3huf_get32(bytes + K3HUF_JOB_PART_OFFSET) != 0)) {
         return K3HUF_JOB_E_KIND;
     }
     if ((job->options & ~(K3HUF_OPTION_TRACE | K3HUF_OPTION_REQUIRE_INDEX)) != 0) { return K3HUF_JOB_E_OPTIONS; }

@@ -12,6 +12,7 @@ void k3huf_reads_init(struct k3huf_reads *reads, const struct k3huf_port *port, 
     reads->queue_tail = 0;
     reads->live = 0;
     reads->reads = 0;
+    reads->blocks = 0;
     reads->retries = 0;
     for (uint32_t tag = 0; tag < K3HUF_INFLIGHT_READS; tag++) {
         reads->read[tag].state = K3HUF_READ_FREE;
@@ -141,6 +142,7 @@ static bool submit(struct k3huf_reads *reads) {
             read->state = K3HUF_READ_OUT;
             read->since = port->ticks(port->context);
             reads->reads++;
+            reads->blocks += read->blocks;
         } else {
             finish(reads, read, status);
         }

@@ -57,6 +57,7 @@ struct k3huf_reads {
     uint32_t queue_head, queue_tail;
     uint32_t live;    /* reads that are not free */
     uint32_t reads;   /* counted: submitted */
+    uint64_t blocks;  /* counted: logical blocks of those */
     uint32_t retries; /* counted: attempts beyond the first */
 };
 

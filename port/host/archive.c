@@ -50,6 +50,8 @@ uint64_t k3huf_archive_names_at(const struct k3huf_archive_page *page) {
            (uint64_t)page->ntensors * K3HUF_ARCHIVE_TENSOR_BYTES + (uint64_t)page->ndims * 8u;
 }
 
+uint64_t k3huf_archive_page_bytes(const uint8_t bytes[K3HUF_ARCHIVE_PAGE]) { return load64(bytes + AT_BYTES); }
+
 bool k3huf_archive_page_read(const uint8_t bytes[K3HUF_ARCHIVE_PAGE], uint64_t file_bytes,
                              struct k3huf_archive_page *page, struct k3huf_archive_fault *fault) {
     if (!k3huf_archive_magic(bytes, K3HUF_ARCHIVE_PAGE)) { return bad(fault, 0, "not a k3huf archive"); }

@@ -63,6 +63,9 @@ struct k3huf_archive_fault {
 /* Whether bytes, the first of a file, are the magic of an archive. */
 bool k3huf_archive_magic(const uint8_t *bytes, size_t size);
 
+/* What a first page says of the archive's size, unchecked. */
+uint64_t k3huf_archive_page_bytes(const uint8_t bytes[K3HUF_ARCHIVE_PAGE]);
+
 /* Read and check a first page, against the size of the file it is in. */
 bool k3huf_archive_page_read(const uint8_t bytes[K3HUF_ARCHIVE_PAGE], uint64_t file_bytes,
                              struct k3huf_archive_page *page, struct k3huf_archive_fault *fault);

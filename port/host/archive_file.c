@@ -21,36 +21,44 @@ enum k3huf_exit k3huf_archive_recognise(struct k3huf_input *input, bool *is, str
     return code;
 }
 
-static enum k3huf_exit corrupt(const struct k3huf_input *input, uint64_t offset, const char *text,
-                               struct k3huf_fault *fault) {
-    return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, input->name, NULL, "offset %" PRIu64 ": %s", offset, text);
+static enum k3huf_exit corrupt(const char *name, uint64_t offset, const char *text, struct k3huf_fault *fault) {
+    return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, name, NULL, "offset %" PRIu64 ": %s", offset, text);
 }
 
-static enum k3huf_exit read_exactly(struct k3huf_input *input, uint64_t offset, uint8_t *to, size_t size,
+/* A k3huf_archive_get: `context` is an input. */
+static enum k3huf_exit read_exactly(void *context, uint64_t offset, uint8_t *to, size_t size,
                                     struct k3huf_fault *fault) {
+    struct k3huf_input *input = context;
     size_t got = 0;
     enum k3huf_exit code = k3huf_input_read_at(input, offset, to, size, &got, fault);
-    return code == K3HUF_EXIT_OK && got != size ? corrupt(input, offset + got, "the archive is cut short", fault)
+    return code == K3HUF_EXIT_OK && got != size ? corrupt(input->name, offset + got, "the archive is cut short", fault)
                                                 : code;
 }
 
-enum k3huf_exit k3huf_archive_open(struct k3huf_archive *archive, struct k3huf_input *input,
-                                   struct k3huf_fault *fault) {
+enum k3huf_exit k3huf_archive_open_by(struct k3huf_archive *archive, const char *name, uint64_t bytes,
+                                      k3huf_archive_get *get, void *context, struct k3huf_fault *fault) {
     uint8_t page[K3HUF_ARCHIVE_PAGE];
     struct k3huf_archive_fault bad = {0};
-    *archive = (struct k3huf_archive){.input = input};
-    enum k3huf_exit code = read_exactly(input, 0, page, sizeof page, fault);
+    *archive = (struct k3huf_archive){.name = name};
+    enum k3huf_exit code = get(context, 0, page, sizeof page, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    if (!k3huf_archive_page_read(page, input->size, &archive->page, &bad)) {
-        return corrupt(input, bad.offset, bad.text, fault);
+    if (!k3huf_archive_page_read(page, bytes, &archive->page, &bad)) {
+        return corrupt(name, bad.offset, bad.text, fault);
     }
     const size_t size = (size_t)archive->page.toc_bytes;
     archive->toc = malloc(size == 0 ? 1 : size);
     if (archive->toc == NULL) { return k3huf_fault_memory(fault, size); }
-    code = read_exactly(input, archive->page.toc_offset, archive->toc, size, fault);
+    code = get(context, archive->page.toc_offset, archive->toc, size, fault);
     if (code == K3HUF_EXIT_OK && !k3huf_archive_toc_check(&archive->page, archive->toc, &bad)) {
-        code = corrupt(input, bad.offset, bad.text, fault);
+        code = corrupt(name, bad.offset, bad.text, fault);
     }
+    return code;
+}
+
+enum k3huf_exit k3huf_archive_open(struct k3huf_archive *archive, struct k3huf_input *input,
+                                   struct k3huf_fault *fault) {
+    const enum k3huf_exit code = k3huf_archive_open_by(archive, input->name, input->size, read_exactly, input, fault);
+    archive->input = input;
     return code;
 }
 
@@ -144,7 +152,7 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
         /* A header that is none is for the decoder to report. */
         if (code == K3HUF_EXIT_OK && got == sizeof bytes && k3huf_run_header_read(bytes, &header, &bad) == K3HUF_OK &&
             header.raw_bytes != entry->raw_bytes) {
-            code = corrupt(&view, 8, "the run decodes to another size than the entry says", fault);
+            code = corrupt(view.name, 8, "the run decodes to another size than the entry says", fault);
         }
         if (code == K3HUF_EXIT_OK && !cut->whole) { /* nor has a part of a run without block index */
             struct k3huf_run_facts facts;
@@ -178,7 +186,7 @@ enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t fro
                                      struct k3huf_progress *progress, k3huf_take_source *take, void *context,
                                      struct k3huf_fault *fault) {
     if (from > to || to > archive->page.source_bytes) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, archive->input->name, NULL,
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, archive->name, NULL,
                                "bytes %" PRIu64 " up to %" PRIu64 " are asked for, but the source has %" PRIu64, from,
                                to, archive->page.source_bytes);
     }
@@ -260,7 +268,7 @@ static enum k3huf_exit check_names(const struct k3huf_archive *archive, struct k
     if (n > 0) { qsort(names, n, sizeof *names, by_name); }
     for (uint32_t i = 1; i < n && code == K3HUF_EXIT_OK; i++) {
         if (by_name(&names[i - 1], &names[i]) == 0) {
-            code = corrupt(archive->input, archive->page.toc_offset, "two tensors have one name", fault);
+            code = corrupt(archive->name, archive->page.toc_offset, "two tensors have one name", fault);
         }
     }
     free(names);
@@ -269,14 +277,14 @@ static enum k3huf_exit check_names(const struct k3huf_archive *archive, struct k
 
 enum k3huf_exit k3huf_archive_verify(struct k3huf_archive *archive, struct k3huf_input *original, unsigned threads,
                                      struct k3huf_progress *progress, struct k3huf_fault *fault) {
-    struct k3huf_source_compare compare = {.original = original, .name = archive->input->name};
+    struct k3huf_source_compare compare = {.original = original, .name = archive->name};
     const uint64_t size = archive->page.source_bytes;
     enum k3huf_exit code = check_names(archive, fault);
     if (code == K3HUF_EXIT_OK) {
         code = k3huf_archive_decode(archive, 0, size, threads, progress, k3huf_source_compare, &compare, fault);
     }
     if (code == K3HUF_EXIT_OK && original != NULL && original->size != size) {
-        code = k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, archive->input->name, NULL,
+        code = k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, archive->name, NULL,
                                "source offset %" PRIu64 ": the archive ends here, %s goes on", size, original->name);
     }
     return code;

@@ -1,4 +1,5 @@
-/* archive_file.h - an archive file, opened for reading: its entries and tensors, and the bytes of its source. */
+/* archive_file.h - an archive, opened for reading: its entries and tensors, and, of one that is a file, the bytes of
+ * its source. */
 #ifndef K3HUF_HOST_ARCHIVE_FILE_H
 #define K3HUF_HOST_ARCHIVE_FILE_H
 
@@ -7,7 +8,8 @@
 #include "progress.h"
 
 struct k3huf_archive {
-    struct k3huf_input *input; /* the caller's */
+    const char *name;          /* for messages; the caller's */
+    struct k3huf_input *input; /* the caller's; NULL where it is not a file */
     struct k3huf_archive_page page;
     uint8_t *toc; /* malloc'ed, checked */
 };
@@ -18,6 +20,15 @@ enum k3huf_exit k3huf_archive_recognise(struct k3huf_input *input, bool *is, str
 /* Read and check first page and table of contents. K3HUF_EXIT_CORRUPT with the offset of what is wrong. Memory: the
  * table of contents, which must be in the file before anything is allocated for it. Close in any case. */
 enum k3huf_exit k3huf_archive_open(struct k3huf_archive *archive, struct k3huf_input *input, struct k3huf_fault *fault);
+
+/* Reads `size` bytes at `offset` of an archive: all of them, or it is a fault. */
+typedef enum k3huf_exit k3huf_archive_get(void *context, uint64_t offset, uint8_t *to, size_t size,
+                                          struct k3huf_fault *fault);
+
+/* The same for an archive of `bytes` bytes that lies anywhere. Without a file it can be looked up, not decoded. */
+enum k3huf_exit k3huf_archive_open_by(struct k3huf_archive *archive, const char *name, uint64_t bytes,
+                                      k3huf_archive_get *get, void *context, struct k3huf_fault *fault);
+
 void k3huf_archive_close(struct k3huf_archive *archive);
 
 /* The name at a place among the names, not ended by 0. */

@@ -153,7 +153,7 @@ static void print_entries(const struct k3huf_archive *archive) {
 
 static void print_summary(const struct k3huf_archive *archive) {
     const struct k3huf_archive_page *page = &archive->page;
-    printf("%s: k3huf archive, version 1, of a source of kind %s\n", archive->input->name,
+    printf("%s: k3huf archive, version 1, of a source of kind %s\n", archive->name,
            page->source_kind < 3 ? sources[page->source_kind] : "unknown");
     printf("%-14s %" PRIu64 "\n%-14s %" PRIu64 "\n", "source bytes", page->source_bytes, "archive bytes",
            page->archive_bytes);
@@ -193,7 +193,7 @@ static enum k3huf_exit check_text(const struct k3huf_archive *archive, struct k3
         good = is_text(k3huf_archive_name(archive, entry.name_at), entry.name_bytes);
     }
     return good ? K3HUF_EXIT_OK
-                : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, archive->input->name, NULL,
+                : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, archive->name, NULL,
                                   "offset %" PRIu64 ": a name in the table of contents is not UTF-8",
                                   archive->page.toc_offset);
 }
@@ -251,7 +251,7 @@ static enum k3huf_exit print_json(const struct k3huf_archive *archive, const str
                   (json_int_t)page->source_bytes, "archive_bytes", (json_int_t)page->archive_bytes, "ratio",
                   ratio(page->archive_bytes, page->source_bytes), "source_crc", (json_int_t)page->source_crc, "tensors",
                   json_of_tensors(archive), "entries", json_of_entries(archive), "families", list);
-    (void)json_object_set_new(root, "file", json_string(archive->input->name));
+    (void)json_object_set_new(root, "file", json_string(archive->name));
     return k3huf_json_print(root, fault);
 }
 

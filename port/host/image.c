@@ -1,9 +1,10 @@
-/* image.c - k3huf_host image: lay runs out on a disk image behind a table of contents (k3huf_image.h). */
+/* image.c - k3huf_host image: lay runs and archives out on a disk image behind a table of contents (k3huf_image.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive_file.h"
 #include "commands.h"
 #include "input.h"
 #include "json_print.h"
@@ -19,6 +20,7 @@ struct placed_run {
     char name[K3HUF_IMAGE_NAME_BYTES];
     uint64_t offset;
     uint64_t raw_bytes;
+    bool archive;
 };
 
 struct image {
@@ -52,17 +54,20 @@ static enum k3huf_exit name_run(struct image *image, uint32_t number, struct k3h
     return K3HUF_EXIT_OK;
 }
 
-static enum k3huf_exit open_run(struct image *image, uint32_t number, const char *name, struct k3huf_fault *fault) {
-    struct placed_run *run = &image->run[number];
+/* A run's header, or an archive's tables, must be sound. */
+static enum k3huf_exit look_at(struct placed_run *run, struct k3huf_fault *fault) {
     uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     struct k3huf_run_header header;
     uint32_t bad = 0;
     size_t got = 0;
-    enum k3huf_exit code = k3huf_input_open(&run->input, name, fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
-    image->runs = number + 1;
-    if (!run->input.seekable) { return k3huf_fault_set(fault, K3HUF_EXIT_IO, run->input.name, NULL, "is not a file"); }
-    code = name_run(image, number, fault);
+    enum k3huf_exit code = k3huf_archive_recognise(&run->input, &run->archive, fault);
+    if (code == K3HUF_EXIT_OK && run->archive) {
+        struct k3huf_archive archive;
+        code = k3huf_archive_open(&archive, &run->input, fault);
+        run->raw_bytes = archive.page.source_bytes;
+        k3huf_archive_close(&archive);
+        return code;
+    }
     if (code == K3HUF_EXIT_OK) { code = k3huf_input_read_at(&run->input, 0, bytes, sizeof bytes, &got, fault); }
     if (code != K3HUF_EXIT_OK) { return code; }
     const enum k3huf_status status =
@@ -73,6 +78,16 @@ static enum k3huf_exit open_run(struct image *image, uint32_t number, const char
     }
     run->raw_bytes = header.raw_bytes;
     return K3HUF_EXIT_OK;
+}
+
+static enum k3huf_exit open_run(struct image *image, uint32_t number, const char *name, struct k3huf_fault *fault) {
+    struct placed_run *run = &image->run[number];
+    enum k3huf_exit code = k3huf_input_open(&run->input, name, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    image->runs = number + 1;
+    if (!run->input.seekable) { return k3huf_fault_set(fault, K3HUF_EXIT_IO, run->input.name, NULL, "is not a file"); }
+    code = name_run(image, number, fault);
+    return code == K3HUF_EXIT_OK ? look_at(run, fault) : code;
 }
 
 static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
@@ -112,6 +127,7 @@ static void make_table(const struct image *image, uint8_t *table) {
         k3huf_put64(entry + K3HUF_IMAGE_OFFSET, image->run[i].offset);
         k3huf_put64(entry + K3HUF_IMAGE_RUN_BYTES, image->run[i].input.size);
         k3huf_put64(entry + K3HUF_IMAGE_RAW_BYTES, image->run[i].raw_bytes);
+        k3huf_put32(entry + K3HUF_IMAGE_KIND, image->run[i].archive ? K3HUF_IMAGE_KIND_ARCHIVE : K3HUF_IMAGE_KIND_RUN);
         memcpy(entry + K3HUF_IMAGE_NAME, image->run[i].name, strlen(image->run[i].name));
     }
     k3huf_put32(table + K3HUF_IMAGE_CRC, k3huf_image_table_crc(table, size));
@@ -162,8 +178,9 @@ static enum k3huf_exit report(const struct image *image, struct k3huf_fault *fau
         for (uint32_t i = 0; i < image->runs; i++) {
             const struct placed_run *run = &image->run[i];
             (void)json_array_append_new(
-                runs, json_pack("{s:s, s:I, s:I, s:I}", "name", run->name, "offset", (json_int_t)run->offset,
-                                "run_bytes", (json_int_t)run->input.size, "raw_bytes", (json_int_t)run->raw_bytes));
+                runs, json_pack("{s:s, s:s, s:I, s:I, s:I}", "name", run->name, "kind",
+                                run->archive ? "archive" : "run", "offset", (json_int_t)run->offset, "run_bytes",
+                                (json_int_t)run->input.size, "raw_bytes", (json_int_t)run->raw_bytes));
         }
         return k3huf_json_print(json_pack("{s:s, s:I, s:I, s:o}", "image", image->name, "bytes",
                                           (json_int_t)image->capacity, "lba_bytes", (json_int_t)image->lba_bytes,
@@ -173,8 +190,9 @@ static enum k3huf_exit report(const struct image *image, struct k3huf_fault *fau
     FILE *to = strcmp(image->name, "-") == 0 ? stderr : stdout;
     for (uint32_t i = 0; i < image->runs; i++) {
         const struct placed_run *run = &image->run[i];
-        fprintf(to, "%s: LBA %" PRIu64 " + %" PRIu64 ", %" PRIu64 " bytes, decode to %" PRIu64 "\n", run->name,
-                run->offset / image->lba_bytes, run->offset % image->lba_bytes, run->input.size, run->raw_bytes);
+        fprintf(to, "%s: LBA %" PRIu64 " + %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n", run->name,
+                run->offset / image->lba_bytes, run->offset % image->lba_bytes, run->archive ? "an archive of " : "",
+                run->input.size, run->raw_bytes);
     }
     fprintf(to, "%s: %" PRIu64 " bytes, %" PRIu32 " runs\n", image->name, image->capacity, image->runs);
     return K3HUF_EXIT_OK;
@@ -242,10 +260,10 @@ static enum k3huf_exit run_image(int argc, char **argv, bool *help, struct k3huf
 }
 
 const struct k3huf_command k3huf_command_image = {
-    "image", "lay runs out on a disk image",
+    "image", "lay runs and archives out on a disk image",
     "usage: k3huf_host image [OPTIONS] IMAGE RUN...\n"
-    "Write IMAGE: a table of contents, then each RUN at the border of a logical block. The table has the runs under\n"
-    "their file names; k3huf_host offload finds them by these.\n\n"
+    "Write IMAGE: a table of contents, then each RUN, which may be an archive, at the border of a logical block. The\n"
+    "table has them under their file names; k3huf_host offload finds them, and an archive's tensors, by these.\n\n"
     "      --lba N      bytes of a logical block: 512, 1024, 2048 or 4096 (default 4096)\n"
     "      --offset N   put the first run at byte N exactly, block border or not\n"
     "      --size N     make the image at least N bytes large (K, M, G are understood)\n"

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "dispatch.h"
 #include "manual.h"
+#include "version.h"
 
 static const struct k3huf_command *const commands[] = {
     &k3huf_command_pack,  &k3huf_command_unpack, &k3huf_command_verify, &k3huf_command_index,   &k3huf_command_inspect,
@@ -69,7 +70,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(name, "--bash-completion") == 0) {
         k3huf_completion_print(commands, COMMANDS);
     } else if (strcmp(name, "--version") == 0) {
-        printf("k3huf_host %s\ninstruction set: %s", K3HUF_VERSION, k3huf_isa()->name);
+        printf("k3huf_host %s\ninstruction set: %s", k3huf_version, k3huf_isa()->name);
         for (unsigned i = 0; k3huf_isa_choice(i) != NULL; i++) {
             printf("%s%s", i == 0 ? " (K3HUF_ISA chooses another: " : ", ", k3huf_isa_choice(i)->name);
         }

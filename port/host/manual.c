@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "version.h"
+
 /* Text for troff, lines as they are: backslashes, hyphens that are to stay hyphens, and dots at a line's start. */
 static void troff(const char *text) {
     bool line_start = true;
@@ -22,8 +24,8 @@ static void troff(const char *text) {
 }
 
 void k3huf_manual_print(const struct k3huf_command *const *commands, size_t n, const char *general) {
-    printf(".TH K3HUF_HOST 1 \"\" \"k3huf " K3HUF_VERSION "\" \"User Commands\"\n"
-           ".SH NAME\nk3huf_host \\- pack bf16 weights losslessly, and decode them\n"
+    printf(".TH K3HUF_HOST 1 \"\" \"k3huf %s\" \"User Commands\"\n", k3huf_version);
+    printf(".SH NAME\nk3huf_host \\- pack bf16 weights losslessly, and decode them\n"
            ".SH SYNOPSIS\n.B k3huf_host\n.I COMMAND\n.RI [ OPTIONS ]\n.I ...\n.SH COMMANDS\n");
     for (size_t i = 0; i < n; i++) {
         printf(".TP\n.B %s\n", commands[i]->name);

@@ -198,3 +198,36 @@ void k3huf_session_close(struct k3huf_session *session) {
         k3huf_window_close(&session->window);
     }
 }
+
+/* ---- statuses as exit codes */
+
+static enum k3huf_exit exit_of(uint32_t status) {
+    if (status < K3HUF_STATUS_COUNT) { return K3HUF_EXIT_CORRUPT; }
+    switch (status) {
+    case K3HUF_JOB_E_SOURCE:
+    case K3HUF_JOB_E_DESTINATION:
+    case K3HUF_JOB_E_DESTINATION_SMALL:
+    case K3HUF_JOB_E_PART: return K3HUF_EXIT_USAGE;
+    case K3HUF_JOB_E_NO_INDEX: return K3HUF_EXIT_CORRUPT;
+    case K3HUF_JOB_E_KIND:
+    case K3HUF_JOB_E_OPTIONS:
+    case K3HUF_JOB_E_OVERLAP: return K3HUF_EXIT_INTERNAL;
+    default: return K3HUF_EXIT_IO;
+    }
+}
+
+enum k3huf_exit k3huf_session_job_fault(const char *name, const struct k3huf_completion *c, struct k3huf_fault *fault) {
+    const struct k3huf_place place = {c->stripe, c->block, c->offset};
+    const char *text = k3huf_job_status_text(c->status);
+    switch (c->status) { /* of the job, not of the drive */
+    case K3HUF_JOB_E_KIND:
+    case K3HUF_JOB_E_OPTIONS:
+    case K3HUF_JOB_E_SOURCE:
+    case K3HUF_JOB_E_DESTINATION:
+    case K3HUF_JOB_E_OVERLAP:
+    case K3HUF_JOB_E_CANCELLED:
+    case K3HUF_JOB_E_TABLE:
+    case K3HUF_JOB_E_ABSENT: return k3huf_fault_set(fault, exit_of(c->status), name, NULL, "%s", text);
+    default: return k3huf_fault_set(fault, exit_of(c->status), name, &place, "%s (LBA %" PRIu64 ")", text, c->lba);
+    }
+}

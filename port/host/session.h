@@ -51,6 +51,10 @@ enum k3huf_exit k3huf_session_poll(struct k3huf_session *session, struct k3huf_c
 enum k3huf_exit k3huf_session_wait(struct k3huf_session *session, struct k3huf_completion *completion,
                                    struct k3huf_fault *fault);
 
+/* The fault of a job that failed: what, and where on the drive or in the run. */
+enum k3huf_exit k3huf_session_job_fault(const char *name, const struct k3huf_completion *completion,
+                                        struct k3huf_fault *fault);
+
 /* KiB that the running job has in host memory. */
 uint32_t k3huf_session_progress(const struct k3huf_session *session);
 

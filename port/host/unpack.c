@@ -83,8 +83,7 @@ static enum k3huf_exit unpack_archive(const struct unpack *unpack, struct k3huf_
     if (unpack->tensor != NULL) {
         struct k3huf_archive_tensor tensor;
         if (!k3huf_archive_find(archive, unpack->tensor, &tensor)) {
-            return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, archive->input->name, NULL, "has no tensor '%s'",
-                                   unpack->tensor);
+            return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, archive->name, NULL, "has no tensor '%s'", unpack->tensor);
         }
         from = tensor.source_offset;
         to = from + tensor.bytes;

@@ -9,6 +9,7 @@
 
 #include "inflight.h"
 #include "posix_port.h"
+#include "version.h"
 
 static struct k3huf_inflight engine;
 static struct k3huf_posix posix;
@@ -36,6 +37,7 @@ static const char help[] =
     "      --read-timeout MS     (default 5000)\n"
     "      --host-timeout MS     (default 10000)\n"
     "      --memory              print the engine's static memory and leave\n"
+    "      --version             print the version and the commit it was built from\n"
     "      --help                print this\n";
 
 enum option_name {
@@ -53,6 +55,7 @@ enum option_name {
     OPTION_READ_TIMEOUT,
     OPTION_HOST_TIMEOUT,
     OPTION_MEMORY,
+    OPTION_VERSION,
     OPTION_HELP
 };
 
@@ -70,6 +73,7 @@ static const struct option options[] = {{"window", required_argument, NULL, OPTI
                                         {"read-timeout", required_argument, NULL, OPTION_READ_TIMEOUT},
                                         {"host-timeout", required_argument, NULL, OPTION_HOST_TIMEOUT},
                                         {"memory", no_argument, NULL, OPTION_MEMORY},
+                                        {"version", no_argument, NULL, OPTION_VERSION},
                                         {"help", no_argument, NULL, OPTION_HELP},
                                         {0}};
 
@@ -131,7 +135,7 @@ int main(int argc, char **argv) {
     for (int name; (name = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         uint64_t number[3] = {0};
         const bool words = name == OPTION_WINDOW || name == OPTION_IMAGE || name == OPTION_MEMORY ||
-                           name == OPTION_HELP || name == '?';
+                           name == OPTION_VERSION || name == OPTION_HELP || name == '?';
         const bool triple = name == OPTION_FAULT || name == OPTION_HANG;
         if (!words && !numbers(optarg, number, triple ? 3 : 1)) { return usage("not a number", optarg); }
         switch (name) {
@@ -154,6 +158,7 @@ int main(int argc, char **argv) {
         case OPTION_READ_TIMEOUT: settings.read_timeout_ms = (uint32_t)number[0]; break;
         case OPTION_HOST_TIMEOUT: settings.host_timeout_ms = (uint32_t)number[0]; break;
         case OPTION_MEMORY: print_memory(); return 0;
+        case OPTION_VERSION: (void)printf("k3huf_firmware_posix %s\n", k3huf_version); return 0;
         case OPTION_HELP: (void)fputs(help, stdout); return 0;
         default: return 2;
         }

@@ -23,6 +23,7 @@ int k3huf_window_open(struct k3huf_window *window, const char *name, uint64_t cr
     }
     if (number == 0 && fstat(fd, &info) != 0) { number = errno; }
     if (number == 0 && info.st_size < (off_t)K3HUF_CONTROL_BYTES) { number = EINVAL; }
+    if (number == 0 && (off_t)(size_t)info.st_size != info.st_size) { number = EFBIG; /* more than can be mapped */ }
     if (number == 0) {
         void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (bytes == MAP_FAILED) {

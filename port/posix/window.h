@@ -16,7 +16,8 @@ struct k3huf_window {
 };
 
 /* Map the whole file `name`, or, where `create` is not 0, make it `create` bytes of zeros if it does not exist. 0, or
- * an errno value; EINVAL where it has less than one control block. */
+ * an errno value; EINVAL where it has less than one control block, EFBIG where it has more than a size_t can
+ * say. */
 int k3huf_window_open(struct k3huf_window *window, const char *name, uint64_t create);
 void k3huf_window_close(struct k3huf_window *window);
 

@@ -3,13 +3,14 @@
  *     k3huf_firmware [CORES [READ_TIMEOUT]]
  *
  * Serves the host's jobs on CORES cores (all that the port has stacks for, if not given) until the host asks for a
- * shutdown. A read that takes longer than READ_TIMEOUT milliseconds costs the drive a reset. One line a job, a summary
- * in the end. Exit code 0 after an orderly shutdown; 1 if a part did not start or did not stop; 2 for wrong arguments.
- * Knows nothing of devices: platform.c does.
+ * shutdown. A read that takes longer than READ_TIMEOUT milliseconds costs the drive a reset. The version first, one
+ * line a job, a summary in the end. Exit code 0 after an orderly shutdown; 1 if a part did not start or did not stop; 2
+ * for wrong arguments. Knows nothing of devices: platform.c does.
  */
 #include "cores.h"
 #include "inflight.h"
 #include "platform.h"
+#include "version.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ int main(int argc, char **argv) {
         printf("usage: k3huf_firmware [CORES [READ_TIMEOUT]]\n");
         return EXIT_USAGE;
     }
+    printf("k3huf_firmware %s\n", k3huf_version);
     if (!k3huf_platform_start(&port, cores)) { return EXIT_FAILED; }
     enum k3huf_port_status status = k3huf_inflight_start(&engine, &port, &config);
     if (status != K3HUF_PORT_OK) {

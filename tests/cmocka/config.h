@@ -1,4 +1,5 @@
-/* config.h - what CMocka's own build would have found out about picolibc on bare metal. Included by cmocka.c alone. */
+/* config.h - what CMocka's own build would have found out about picolibc on bare metal, and about Linux. Included by
+ * cmocka.c alone. */
 #ifndef K3HUF_CMOCKA_CONFIG_H
 #define K3HUF_CMOCKA_CONFIG_H
 

@@ -186,7 +186,11 @@ static void submit(struct script *s, uint64_t *id) {
     const uint8_t change = (uint8_t)(how >> 4);
     if (change >= 8u) { job.id |= 0x100u; }
     switch (change) {
-    case 8: job.kind = next(s); break;
+    case 8: /* parts of runs, copies; and kinds that are none */
+        job.kind = next(s) % 8u;
+        job.from = number(s, 2);
+        job.destination_bytes = number(s, 2) % SLOT_BYTES;
+        break;
     case 9: job.options = next(s); break;
     case 10: job.lba = (how & 8u) != 0 ? number(s, 8) : number(s, 1); break;
     case 11: job.offset = number(s, 8); break;

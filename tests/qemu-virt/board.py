@@ -18,7 +18,7 @@ RUN, FIRMWARE = os.environ["K3HUF_RUN"], os.environ["K3HUF_FIRMWARE"]
 TOOL, GEN = os.environ["K3HUF_TOOL"], os.environ["K3HUF_GEN"]
 
 READY, ATTACHED, STOPPED = 1, 2, 3
-DECODE, LIST, CANCEL = 1, 2, 3
+DECODE, LIST, CANCEL, PART, COPY = 1, 2, 3, 4, 5
 NOWHERE = 2**32 - 1
 
 # Statuses of completions: the core's (core/k3huf.h) and the engine's (port/PROTOCOL.md).
@@ -27,7 +27,7 @@ STATUSES = """ARGUMENT TRUNCATED RUN_MAGIC RUN_VERSION RUN_STRIPES CODE_LENGTH C
     STRIPE_RAW STRIPE_CODED CODE_WORD CODED_SHORT CODED_LONG INDEX_SIZE INDEX_VERSION INDEX_LOG2 INDEX_FLAGS INDEX_COUNT
     INDEX_CRC INDEX_OFFSET INDEX_MEMORY BLOCK_END BLOCK_CRC"""
 JOB_STATUSES = """CONTROL RING COMPLETIONS KIND OPTIONS SOURCE DESTINATION OVERLAP DESTINATION_SMALL NOT_FOUND CANCELLED
-    BLOCK_SIZE NO_INDEX TABLE ABSENT READ READ_TIMEOUT DRIVE WINDOW"""
+    BLOCK_SIZE NO_INDEX TABLE ABSENT READ READ_TIMEOUT DRIVE WINDOW PART"""
 STATUS = {name: 3 + number for number, name in enumerate(STATUSES.split())}
 STATUS.update({name: 0x100 + number for number, name in enumerate(JOB_STATUSES.split())})
 NAME = {number: name for name, number in STATUS.items()} | {OK: "OK"}
@@ -192,7 +192,7 @@ class Job:
     def __init__(self, entry):
         (self.id, status, self.retries, self.stripe, self.block, self.offset, self.lba, self.bytes, self.ticks,
          self.storage, self.decode, self.write, self.tick_hz, self.reads, self.groups, self.ahead,
-         self.ahead_of) = struct.unpack_from("<Q4I8Q2IQI", entry)
+         self.ahead_of, self.crc, self.read) = struct.unpack_from("<Q4I8Q2IQ2IQ", entry)
         self.status = NAME.get(status, hex(status))
 
     def place(self):
@@ -219,11 +219,13 @@ class Host:
         board.wait("session", lambda: board.word(64 + 16) == self.session)
         assert board.word(72) == expect, f"state {board.word(72)}, status {board.word(76):#x}"
 
-    def submit(self, *, offset, run_bytes, destination, destination_bytes, ident=None, lba=0, kind=DECODE, options=0):
+    def submit(self, *, offset, run_bytes, destination, destination_bytes, ident=None, lba=0, kind=DECODE, options=0,
+               last=0):
+        """Of a PART, `offset` is the first raw byte and `last`, the last field, the run's own offset."""
         ident = self.submitted if ident is None else ident
         at = self.sq + 64 * (self.submitted % self.entries)
         struct.pack_into("<Q2I5QI", self.board.memory, at, ident, kind, options, lba, offset, run_bytes, destination,
-                         destination_bytes, 0)
+                         destination_bytes, last)
         self.board.set_word(at + 60, 1 - self.submitted // self.entries % 2)
         self.submitted += 1
 

@@ -9,11 +9,17 @@ import os
 import random
 import re
 import struct
+import sys
 import time
 import unittest
 
-from board import (ATTACHED, CANCEL, LIST, NOWHERE, READY, STATUS, STOPPED, Case, Control, Host, generate, pattern)
+from board import (ATTACHED, CANCEL, COPY, LIST, NOWHERE, PART, READY, STATUS, STOPPED, Case, Control, Host, generate,
+                   pattern)
 
+sys.path.append(os.path.join(os.path.dirname(__file__), "../system"))
+import safetensors_file  # pylint: disable=wrong-import-position
+
+DATA = os.path.join(os.path.dirname(__file__), "../data")
 
 # A group has a block for each lane of the decoder.
 with open(os.path.join(os.path.dirname(__file__), "../../core/k3huf.h"), encoding="ascii") as header:
@@ -121,6 +127,53 @@ class Machines(InFlight):
 
     def test_started_at_el2(self):
         self.check(2, 4096, "--el2", "--cpu", "neoverse-n1")
+
+
+class Parts(InFlight):
+    """Parts of runs, and bytes as they are."""
+
+    def check(self, cores, lba):
+        raw = generate(500001, 11)
+        run = self.pack("run", raw, "--stripe-size=200001", "--block-log2=12").content
+        plain = self.pack("plain", raw, "--stripe-size=200001", "--no-index").content
+        at, plain_at = self.add(run), self.add(plain)
+        board, host = self.start(window=8 << 20, entries=64, completions=64, cores=cores, lba=lba)
+        ends = [0, 1, 8191, 200000, 200001, 200002, 399999, 500000, 500001]
+        parts = [(first, end) for first, end in zip(ends, ends[1:] + ends[-1:])] + [(0, 500001), (150000, 450000)]
+        for first, end in parts:
+            self.post(host, first, run, raw[first:end], kind=PART, lba=at // lba, last=at % lba)
+            self.post(host, first, plain, raw[first:end], kind=PART, lba=plain_at // lba, last=plain_at % lba)
+        copies = [(at, len(run)), (plain_at + 1, 0), (plain_at + 1, 1), (777, 300000)]
+        for begin, size in copies:
+            piece = bytes(self.image[begin:begin + size])
+            self.post(host, begin, piece, piece, kind=COPY)
+        for number in range(2 * len(parts) + len(copies)):
+            job = host.complete()
+            _, expected = self.destinations[number]
+            self.assertEqual((job.id, job.status, job.bytes), (number, "OK", len(expected)), board.log())
+            self.assertEqual(job.crc, safetensors_file.crc32c(expected) if number >= 2 * len(parts) else 0)
+            self.assertEqual(job.read % lba, 0)
+            self.assertGreaterEqual(job.read, len(expected) // 2)
+        self.check_window(board, host)
+        # And what is refused: nothing of it is written.
+        before = self.destinations[:]
+        for more, status in (({"offset": 500001, "kind": PART, "lba": at // lba, "last": at % lba}, "PART"),
+                             ({"offset": 2**64 - 1, "kind": PART, "lba": at // lba, "last": at % lba}, "PART"),
+                             ({"offset": 0, "kind": PART, "last": 2**32 - 1}, "SOURCE"),
+                             ({"offset": at, "kind": COPY, "last": 1}, "KIND"),
+                             ({"offset": at, "kind": COPY, "run_bytes": 2}, "DESTINATION_SMALL"),
+                             ({"offset": 0, "kind": COPY, "lba": 2**40}, "SOURCE")):
+            job = {"run_bytes": len(run), "destination": self.free + 100, "destination_bytes": 1, **more}
+            self.assertEqual(host.run(**job).status, status, more)
+        self.destinations = before
+        self.check_window(board, host)
+        self.shut_down(board, host)
+
+    def test_2_cores_512(self):
+        self.check(2, 512)
+
+    def test_4_cores_4096(self):
+        self.check(4, 4096)
 
 
 class Sessions(InFlight):
@@ -251,6 +304,57 @@ class HostTool(Case):
         board = self.board(drive=self.prepare(runs, 4096), lba=4096)
         found = json.loads(self.offload(board, "--list", "--json"))
         self.assertEqual([(run["name"], run["raw_bytes"]) for run in found["runs"]], [("one", 3000), ("two", 5000)])
+
+    def test_archive(self):
+        """Tensors of a model's archive by name, with real weights: whole runs, parts of runs, stored bytes, zeros."""
+        with open(os.path.join(DATA, "silero_vad_v6.bf16"), "rb") as file:
+            weights = file.read()
+        piece = len(weights) // 8
+        tensors = [(f"layers.{i}.weight", "BF16", [piece // 2], weights[i * piece:(i + 1) * piece]) for i in range(8)]
+        tensors += [("norm", "F32", [2], b"\1\2\3\4\5\6\7\0"), ("scale", "U8", [3], b"abc"),
+                    ("zeros", "F32", [300000], bytes(1200000)), ("all", "BF16", [len(weights) // 2], weights)]
+        model = self.write("model.safetensors", safetensors_file.file(tensors))
+        self.tool("pack", model, self.path("model.k3a"))
+        for cores, lba in ((1, 512), (4, 4096)):
+            with self.subTest(cores=cores, lba=lba):
+                drive = self.prepare({"one": (generate(70001, 1), [])}, lba)
+                self.tool("image", "--force", f"--lba={lba}", drive, self.path("one"), self.path("model.k3a"))
+                board = self.board(drive=drive, window=16 << 20, cores=cores, lba=lba)
+                found = json.loads(self.offload(board, "--json", "one=" + self.path("one.raw"), "model.k3a=" + model))
+                expected = bytearray(pattern(len(board.memory)))
+                kinds = set()
+                content = {"one": generate(70001, 1), **{"model.k3a/" + name: data for name, _, _, data in tensors}}
+                for job in found["jobs"]:
+                    data = content.pop(job["name"])
+                    self.assertEqual((job["status"], job["bytes"], job["same"]), (0, len(data), True))
+                    expected[job["destination"]:job["destination"] + len(data)] = data
+                    kinds.add(job["as"])
+                self.assertEqual((content, kinds), ({}, {"run", "part", "copy", "zeros"}))
+                self.assertTrue(board.memory[self.FREE:] == expected[self.FREE:], "a byte outside the tensors changed")
+                text = self.offload(board, f"model.k3a/layers.3.weight={model}", "model.k3a/norm=" + model)
+                self.assertEqual(text.count(", the same as in " + model), 2)
+                self.assertIn("has no tensor 'layers.8.weight'", self.offload(board, "model.k3a/layers.8.weight", code=2))
+                self.assertEqual(self.offload(board, "--list", "model.k3a"), self.tool("list", self.path("model.k3a")))
+                self.shut_down(board)
+        # Damage to the tables, and to an entry; the archive at a byte of a drive without a table.
+        with open(self.path("model.k3a"), "rb") as file:
+            sound = file.read()
+        archive = safetensors_file.Archive(sound)
+        entry = archive.entries[archive.tensors["norm"]["entry"]]
+        for at, pattern_ in ((archive.toc_offset + 5, "the CRC-32C of the table of contents is wrong"),
+                             (100, "the CRC-32C of the first page is wrong")):
+            damaged = bytearray(sound)
+            damaged[at] ^= 1
+            board = self.board(drive=self.write("drive", bytes(5000) + damaged + bytes(-(5000 + len(damaged)) % 512)))
+            self.assertIn(pattern_, self.offload(board, "@5000/norm", code=4))
+        damaged = bytearray(sound)
+        damaged[entry["offset"]] ^= 1
+        board = self.board(drive=self.write("drive", damaged + bytes(-len(damaged) % 512)), window=8 << 20)
+        self.assertIn("differs from", self.offload(board, "@0/norm=" + model, code=1))
+        self.offload(board, "--quiet", "@0/all=" + model, "@0/layers.0.weight=" + model)
+        cut = sound[:archive.toc_offset]
+        board = self.board(drive=self.write("drive", cut))
+        self.assertIn("the archive is cut short: the drive ends", self.offload(board, "@0/norm", code=4))
 
     def test_large(self):
         """One job of two stripes, the first of 64 MiB; reads run ahead of the cores all the time."""
@@ -529,7 +633,7 @@ class Hostile(InFlight):
             ({"destination_bytes": size - 1}, "DESTINATION_SMALL"),
             ({"destination_bytes": 0}, "DESTINATION_SMALL"),
             ({"kind": 0}, "KIND"),
-            ({"kind": 4}, "KIND"),
+            ({"kind": 6}, "KIND"),
             ({"kind": 2**32 - 1}, "KIND"),
             ({"options": 4}, "OPTIONS"),
             ({"kind": CANCEL, "lba": 12345}, "NOT_FOUND"),
@@ -553,7 +657,7 @@ class Hostile(InFlight):
                 at = host.sq + 64 * entry
                 board.memory[at:at + 60] = noise.randbytes(60)
                 if noise.random() < 0.5:
-                    board.memory[at + 8:at + 16] = struct.pack("<2I", noise.randrange(5), noise.randrange(4))
+                    board.memory[at + 8:at + 16] = struct.pack("<2I", noise.randrange(7), noise.randrange(4))
                 board.set_word(at + 60, 1 if noise.random() < 0.95 else noise.getrandbits(32) | 1)
             # Either all are answered, or the session is closed for impossible bookkeeping.
             board.wait("end of garbage", lambda: board.word(72) == READY or board.word(64 + 20) == 64)

@@ -508,7 +508,7 @@ class Usage(HostTest):
             self.assertTrue(self.good(command, "--help").decode().startswith(f"usage: k3huf_host {command}"))
             self.assertEqual(self.good(command, "-h"), self.good(command, "--help"))
         self.assertRegex(self.good("--version").decode(),
-                         r"\Ak3huf_host \d+\.\d+\.\d+\ninstruction set: \w+ [^\n]+\n\Z")
+                         r"\Ak3huf_host \d+\.\d+\.\d+( \(commit [0-9a-f]{12}(-dirty)?\))?\ninstruction set: \w+ [^\n]+\n\Z")
 
     def test_no_command(self):
         done = self.tool()

@@ -8,6 +8,7 @@ core/FORMAT.md, port/k3huf_image.h and port/PROTOCOL.md alone.
 import json
 import os
 import pty
+import random
 import re
 import select
 import struct
@@ -16,8 +17,11 @@ import tempfile
 import time
 import unittest
 
+import safetensors_file
+
 TOOL = [word for word in os.environ["K3HUF_TOOL"].split(";") if word]
 FIRMWARE = [word for word in os.environ["K3HUF_FIRMWARE"].split(";") if word]
+DATA = os.environ["K3HUF_DATA"]
 GEN = [word for word in os.environ["K3HUF_GEN"].split(";") if word]
 OK, MISMATCH, USAGE, IO, CORRUPT = 0, 1, 2, 3, 4  # exit codes of k3huf_host
 TIMEOUT = 120
@@ -311,7 +315,8 @@ class Offload(InflightTest):
         self.start("--image", "disk")
         self.bad(USAGE, "--window FILE is needed", "offload", "one")
         self.refuse(USAGE, "no run named")
-        self.refuse(USAGE, "--list takes no runs", "--list", "one")
+        self.refuse(USAGE, "--list or --all, not both", "--list", "--all")
+        self.refuse(USAGE, "one: is no archive", "--list", "one")
         self.refuse(USAGE, "the drive has no run 'two'", "two")
         self.refuse(USAGE, "is not @OFFSET", "@5:6")
         self.refuse(USAGE, "the source is not wholly on the drive", "@1000000:1000:1000")
@@ -405,7 +410,7 @@ class OffloadFaults(InflightTest):
         self.prepare("--no-index")
         self.start("--image", "disk")
         self.works()
-        self.refuse(IO, "one: stripe 0, .*a stripe has no block index", "--require-index", "one")
+        self.refuse(CORRUPT, "one: stripe 0, .*a stripe has no block index", "--require-index", "one")
 
     def test_blocks_too_large(self):
         self.prepare("--block-log2", 18)
@@ -465,6 +470,352 @@ class OffloadFaults(InflightTest):
         self.prepare()
         self.start("--image", "disk", "--rate", 1000000)
         self.refuse(IO, "time-out: no completion for 0.[2-9] s; .* was 0.[01] s ago", "--timeout", 200, "one")
+        self.works()
+
+
+class ArchiveTest(InflightTest):
+    """A model of real weights, and an archive of it."""
+
+    def tensors(self):
+        weights = read(os.path.join(DATA, "silero_vad_v6.bf16"))
+        piece = len(weights) // 8
+        result = [(f"layers.{i}.weight", "BF16", [piece // 2], weights[i * piece:(i + 1) * piece]) for i in range(8)]
+        result += [
+            ("norm", "F32", [25000], random.Random(1).randbytes(100000)),  # stored, in one entry with its neighbours
+            ("bytes", "U8", [7], b"1234567"),
+            ("a=b", "I8", [3], b"abc"),
+            ("none", "BF16", [0, 4], b""),
+            ("scalar", "BF16", [], b"\x80\x3f"),
+            ("table", "F32", [300000], random.Random(2).randbytes(1200000)),  # too large to be joined
+            ("zeros", "F32", [300, 1000], bytes(1200000)),
+            ("own/code", "BF16", [100000], random.Random(3).randbytes(1) * 200000),
+        ]
+        return result
+
+    def setUp(self):
+        super().setUp()
+        self.source = safetensors_file.file(self.tensors(), {"format": "pt"})
+        write(self.path("model.safetensors"), self.source)
+        self.pack()
+        self.make_run("one", 300001)
+
+    def pack(self, *options):
+        self.good("pack", "--force", *options, "model.safetensors", "model.k3a")
+        self.content = read(self.path("model.k3a"))
+        self.archive = safetensors_file.Archive(self.content)
+
+    def put(self, *options, window=12 * MIB):
+        """The archive in an image behind a run; the firmware on it. Returns where the archive is."""
+        image = json.loads(self.good("image", "--json", "--force", *options, "disk", "one", "model.k3a"))
+        self.make_window(window)
+        self.start("--image", "disk", "--cores", 2)
+        self.assertEqual([run["kind"] for run in image["runs"]], ["run", "archive"])
+        self.assertEqual(image["runs"][1]["raw_bytes"], len(self.source))
+        return image["runs"][1]["offset"]
+
+    def bytes_of(self, name):
+        tensor = self.archive.tensors[name]
+        return self.source[tensor["source_offset"]:tensor["source_offset"] + tensor["bytes"]]
+
+    def entry_of(self, name):
+        return self.archive.entries[self.archive.tensors[name]["entry"]]
+
+    def check(self, found, names, prefix="model.k3a/"):
+        """Each of the jobs brought its tensor's bytes to the window."""
+        window = read(self.path("window"))
+        self.assertEqual(sorted(job["name"] for job in found["jobs"]), sorted(prefix + name for name in names))
+        for job in found["jobs"]:
+            expected = self.bytes_of(job["name"][len(prefix):])
+            self.assertEqual((job["status"], job["bytes"], job.get("same", True)), (0, len(expected), True), job)
+            self.assertEqual(window[job["destination"]:job["destination"] + job["bytes"]], expected, job)
+            if len(expected) < 100000:
+                self.assertEqual(job["crc32c"], safetensors_file.crc32c(expected))
+
+
+class OffloadArchives(ArchiveTest):
+    def test_every_tensor(self):
+        for options in (["--lba", 512], ["--offset", 10007], []):
+            self.put(*options)
+            found = self.offload_json("one=one.raw", "model.k3a=model.safetensors")
+            self.assertEqual(found["jobs"].pop(0)["name"], "one")
+            self.check(found, self.archive.tensors)
+            self.assertTrue(all(job["same"] for job in found["jobs"]))
+            kinds = {job["name"].partition("/")[2]: job["as"] for job in found["jobs"]}
+            self.assertEqual(kinds, {**{f"layers.{i}.weight": "part" for i in range(8)}, "norm": "copy",
+                                     "bytes": "copy", "a=b": "copy", "none": "zeros", "scalar": "copy",
+                                     "table": "copy", "zeros": "zeros", "own/code": "run"})
+        self.assertEqual(self.archive.tensors["norm"]["entry"], self.archive.tensors["bytes"]["entry"])
+        spans = [(job["destination"], job["bytes"]) for job in found["jobs"]]
+        spans.append((FREE, 300001))
+        self.assert_untouched(spans)
+
+    def test_by_name(self):
+        """One tensor, one with '=' and one with '/' in its name, patterns, and all without a comparison."""
+        self.put()
+        self.check(self.offload_json("model.k3a/layers.3.weight=model.safetensors"), ["layers.3.weight"])
+        self.check(self.offload_json("model.k3a/a=b"), ["a=b"])
+        found = self.offload_json("model.k3a/a=b=model.safetensors")
+        self.assertTrue(found["jobs"][0]["same"])
+        self.check(found, ["a=b"])
+        self.check(self.offload_json("model.k3a/own/code=model.safetensors"), ["own/code"])
+        self.check(self.offload_json("model.k3a/layers.[2-4].*", "model.k3a/n*=model.safetensors"),
+                   [*[f"layers.{i}.weight" for i in (2, 3, 4)], "norm", "none"])
+        found = self.offload_json("--all")
+        self.assertEqual(found["jobs"].pop(0)["bytes"], 300001)
+        self.check(found, self.archive.tensors)
+        os.rename(self.path("model.safetensors"), self.path("x=y"))
+        self.assertTrue(self.offload_json("model.k3a/norm=x=y")["jobs"][0]["same"])
+        text = self.offload("model.k3a/layers.3.weight=x=y", "model.k3a/zeros", "model.k3a/table", "model.k3a/own/code")
+        self.assertRegex(text, r"(?m)^model\.k3a/layers\.3\.weight: part of a run of \d+ bytes decoded to 136064 in .* s, "
+                               r"the same as in x=y$")
+        self.assertRegex(text, r"(?m)^model\.k3a/zeros: 1200000 bytes that are all zeros$")
+        self.assertRegex(text, r"(?m)^model\.k3a/table: 1200000 bytes copied in ")
+        self.assertRegex(text, r"(?m)^model\.k3a/own/code: \d+ bytes decoded to 200000 in ")
+
+    def test_reads_no_more_than_the_tensor_needs(self):
+        self.put("--lba", 512)
+        job = self.offload_json("model.k3a/layers.3.weight")["jobs"][0]
+        run = self.entry_of("layers.3.weight")
+        self.assertEqual((job["as"], job["run_bytes"]), ("part", run["bytes"]))
+        self.assertLess(job["bytes_read"], run["bytes"] // 3)
+        # A block to either side of the tensor's own, and headers.
+        self.assertLess(job["groups"], 136064 / (6 * 32768) + 2)
+        job = self.offload_json("model.k3a/table")["jobs"][0]
+        self.assertLessEqual(job["bytes_read"], 1200000 + 1024)
+
+    def test_list(self):
+        at = self.put()
+        text = self.offload("--list")
+        self.assertIn(f"\nmodel.k3a: byte {at}, an archive of {len(self.content)} bytes, decode to {len(self.source)}\n",
+                      text)
+        found = json.loads(self.offload("--list", "--json"))
+        self.assertEqual([run["name"] for run in found["runs"]], ["one"])
+        self.assertEqual(found["archives"], [{"name": "model.k3a", "offset": at, "archive_bytes": len(self.content),
+                                              "source_bytes": len(self.source)}])
+        listed = self.good("list", "model.k3a")
+        self.assertIn("layers.3.weight", listed)
+        self.assertEqual(self.offload("--list", "model.k3a"), listed)
+        self.assertEqual(json.loads(self.offload("--list", "--json", "model.k3a")),
+                         json.loads(self.good("list", "--json", "model.k3a")))
+
+    def test_raw_drive(self):
+        """An archive at any byte of a drive that has no table of contents."""
+        for at in (0, 8192, 5001):
+            noise = random.Random(at).randbytes(at)
+            write(self.path("disk"), noise + self.content + bytes(-(at + len(self.content)) % 512) + b"x" * 512)
+            self.make_window(12 * MIB)
+            self.start("--image", "disk", "--cores", 2)
+            found = self.offload_json(f"@{at}=model.safetensors")
+            self.assertTrue(all(job["same"] for job in found["jobs"]))
+            self.check(found, self.archive.tensors, f"@{at}/")
+            self.check(self.offload_json(f"@{at}/own/code=model.safetensors"), ["own/code"], f"@{at}/")
+            self.assertEqual(self.offload("--list", f"@{at}"), self.good("list", "model.k3a"))
+            entry = self.entry_of("own/code")
+            run = f"@{at + entry['offset']}:{entry['bytes']}:{entry['raw_bytes']}"
+            self.assertEqual(self.offload_json(run)["jobs"][0]["crc32c"], entry["crc"])
+            self.refuse(IO, "there is no sound table of contents", "--list")
+
+    def test_thousands_of_tensors(self):
+        """More than an image's table can name, with longer names, and a table larger than the window."""
+        names = [f"model.layers.{i}.self_attention.{'very_' * 20}long_projection.weight" for i in range(3000)]
+        tensors = [(name, "F32" if i % 3 == 0 else "BF16", [64], generate(64 * (4 if i % 3 == 0 else 2), i % 7))
+                   for i, name in enumerate(names)]
+        self.source = safetensors_file.file(tensors)
+        write(self.path("model.safetensors"), self.source)
+        self.pack()
+        self.assertGreater(self.archive.toc_bytes, 600000)
+        self.put(window=400000)
+        for i in (0, 1, 1500, 2999):
+            self.check(self.offload_json(f"model.k3a/{names[i]}=model.safetensors"), [names[i]])
+        found = self.offload_json("model.k3a/model.layers.27?.*=model.safetensors")
+        self.assertEqual([job["same"] for job in found["jobs"]], [True] * 10)
+        found = self.offload_json("model.k3a=model.safetensors")
+        self.assertEqual(sum(job["same"] for job in found["jobs"]), 3000)
+
+    def test_other_sources(self):
+        """A trunk, whose tensors share aligned layers, and a file with a header alone."""
+        self.source = safetensors_file.file([])
+        write(self.path("model.safetensors"), self.source)
+        self.pack()
+        self.put()
+        self.assertEqual(self.offload_json("one=one.raw", "model.k3a")["jobs"][1:], [])
+        os.mkdir(self.path("trunk"))
+        layer = {"file_off": 4096, "nbytes": 20480,
+                 "tensors": {"attn.q": {"off": 0, "nbytes": 8192, "dtype": "BF16", "shape": [64, 64]},
+                             "attn.k": {"off": 8192, "nbytes": 8192, "dtype": "BF16", "shape": [64, 64]}}}
+        write(self.path("trunk/trunk.json"), json.dumps({"layers": [layer]}).encode())
+        self.source = bytes(4096) + generate(16384) + bytes(4096)
+        write(self.path("trunk/trunk.bin"), self.source)
+        self.good("pack", "trunk", "packed")
+        os.replace(self.path("packed/trunk.bin.k3a"), self.path("model.k3a"))
+        self.archive = safetensors_file.Archive(read(self.path("model.k3a")))
+        self.put()
+        self.assertEqual(len(self.archive.tensors), 2)
+        self.check(self.offload_json("model.k3a=trunk/trunk.bin"), self.archive.tensors)
+
+
+class OffloadArchiveFaults(ArchiveTest):
+    def works(self, name="layers.3.weight"):
+        self.check(self.offload_json(f"model.k3a/{name}=model.safetensors"), [name])
+
+    def test_names(self):
+        self.put()
+        self.refuse(USAGE, r"model\.k3a: has no tensor 'layers\.8\.weight' \(--list model\.k3a shows them\)",
+                    "model.k3a/layers.8.weight")
+        self.refuse(USAGE, "has no tensor 'x'", "model.k3a/norm", "model.k3a/x=model.safetensors")
+        self.refuse(USAGE, "has no tensor ''", "model.k3a/")
+        self.refuse(USAGE, r"has no tensor 'layers\.9\*'", "model.k3a/layers.9*")
+        self.refuse(USAGE, "the drive has no run 'other.k3a/norm'", "other.k3a/norm")
+        self.refuse(USAGE, "the drive has no run 'one/norm'", "one/norm")
+        self.refuse(CORRUPT, "@4096: offset 0: not a k3huf archive", "@4096/norm")
+        self.refuse(USAGE, "'@5x/norm' is not @OFFSET", "@5x/norm")
+        self.refuse(USAGE, "@99999999999: the drive has \\d+ bytes", "@99999999999")
+        self.refuse(USAGE, "model.k3a/norm: is no archive", "--list", "model.k3a/norm")
+        self.works()
+
+    def test_window_too_small(self):
+        self.put(window=MIB)
+        for name in "table", "zeros":
+            self.refuse(USAGE, f"model.k3a/{name}: the destination is not wholly in the window", "model.k3a/" + name)
+        done = self.tool("offload", "--window", "window", "--json", "model.k3a=model.safetensors")
+        self.assertEqual(done.returncode, USAGE)
+        statuses = {job["name"]: job["status"] for job in json.loads(done.stdout)["jobs"]}
+        bad = {"model.k3a/table", "model.k3a/zeros"}
+        self.assertEqual({name for name, status in statuses.items() if status != 0}, bad)
+
+    def test_mismatch(self):
+        self.put()
+        at = self.archive.tensors["layers.3.weight"]["source_offset"] + 12345
+        other = bytearray(self.source)
+        other[at] ^= 0x10
+        write(self.path("other"), other)
+        self.refuse(MISMATCH, f"model.k3a/layers.3.weight: source offset {at}: differs from other",
+                    "model.k3a/layers.3.weight=other")
+        self.check(self.offload_json("model.k3a/layers.2.weight=other", "model.k3a/layers.4.weight=other"),
+                   ["layers.2.weight", "layers.4.weight"])
+        write(self.path("shorter"), self.source[:-1])
+        self.refuse(MISMATCH, "shorter has \\d+ bytes, the file that was packed had \\d+", "model.k3a/norm=shorter")
+
+    def flip(self, at):
+        """Flip a bit of the drive under the running firmware."""
+        with open(self.path("disk"), "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 4]))
+
+    def test_damaged_tables(self):
+        at = self.put()
+        archive = self.archive
+        for where, pattern in ((0, "model.k3a: offset 0: not a k3huf archive"),
+                               (8, "model.k3a: offset 8: archive version is not 1"),
+                               (20, "model.k3a: offset 12: the CRC-32C of the first page is wrong"),
+                               (3000, "model.k3a: offset 12: the CRC-32C of the first page is wrong"),
+                               (archive.toc_offset + 100, "offset 40: the CRC-32C of the table of contents is wrong"),
+                               (archive.bytes - 1, "offset 40: the CRC-32C of the table of contents is wrong")):
+            self.flip(at + where)
+            self.refuse(CORRUPT, pattern, "model.k3a/norm")
+            self.refuse(CORRUPT, pattern, "--list", "model.k3a")
+            self.assertTrue(self.offload_json("one=one.raw")["jobs"][0]["same"])
+            self.flip(at + where)
+            self.works()
+
+    def test_claims(self):
+        """A sound first page that claims the most that it can."""
+        self.put()
+        page = bytearray(self.content[:4096])
+        struct.pack_into("<QQQ", page, 16, 4096 + (1 << 28), 4096, 1 << 28)
+        struct.pack_into("<I", page, 12, 0)
+        struct.pack_into("<I", page, 12, crc32c(page))
+        write(self.path("disk"), page + bytes(MIB))
+        self.start("--image", "disk")
+        self.refuse(CORRUPT, "@0: offset 4096: the archive is cut short: the drive ends", "@0/norm")
+        struct.pack_into("<QQQ", page, 16, (1 << 64) - 1, 1 << 63, (1 << 63) - 1)
+        struct.pack_into("<I", page, 12, 0)
+        struct.pack_into("<I", page, 12, crc32c(page))
+        write(self.path("disk"), page + bytes(MIB))
+        self.refuse(CORRUPT, "@0: offset 32: the table of contents has an impossible size", "@0/norm")
+
+    def test_damaged_entries(self):
+        at = self.put("--lba", 512)
+        stored, run, part = (self.entry_of(name) for name in ("table", "own/code", "layers.3.weight"))
+        self.flip(at + stored["offset"] + 777)
+        self.refuse(CORRUPT, "model.k3a/table: its bytes do not have the CRC-32C of the archive's entry", "model.k3a/table")
+        self.works()
+        self.flip(at + run["offset"] + 288 + 16 + 5)
+        self.refuse(CORRUPT, "model.k3a/own/code: stripe 0, block 0, .*", "model.k3a/own/code")
+        self.works()
+        stripe = stripes(self.content[part["offset"]:part["offset"] + part["bytes"]])[0]
+        first = self.archive.tensors["layers.3.weight"]["source_offset"] - part["source_offset"]
+        block = first // 32768 + 1
+        self.flip(at + part["offset"] + stripe["plane"] + block * 16384)
+        self.refuse(CORRUPT, f"model.k3a/layers.3.weight: stripe 0, block {block}, .*block's CRC-32C is wrong",
+                    "model.k3a/layers.3.weight")
+        self.works("layers.1.weight")
+        # All of them at once: the others arrive.
+        done = self.tool("offload", "--window", "window", "--json", "model.k3a=model.safetensors")
+        self.assertEqual(done.returncode, CORRUPT)
+        good = {job["name"].partition("/")[2] for job in json.loads(done.stdout)["jobs"] if job.get("same")}
+        self.assertEqual(good, set(self.archive.tensors) - {"table", "own/code", "layers.3.weight"})
+
+    def test_unreadable(self):
+        at = self.put("--lba", 512)
+        for where, name in ((0, "norm"), (self.archive.toc_offset, "norm"), (self.entry_of("table")["offset"] + 1000000, "table"),
+                            (self.entry_of("own/code")["offset"], "own/code")):
+            lba = (at + where) // 512
+            self.start("--image", "disk", "--cores", 2, "--fault", f"{lba}:1:1")
+            self.works(name)
+            self.start("--image", "disk", "--cores", 2, "--fault", f"{lba}:1:0")
+            self.refuse(IO, f"the drive cannot read a logical block \\(LBA {lba}\\)", f"model.k3a/{name}")
+            if where >= 4096 and where != self.archive.toc_offset:
+                self.works()
+
+    def test_cut(self):
+        """An archive that ends at any page, on a drive that ends there and on one that goes on."""
+        self.put()
+        for cut in range(0, len(self.content), 4096 * 61):
+            write(self.path("disk"), self.content[:cut] + bytes(512))
+            self.start("--image", "disk")
+            self.refuse(CORRUPT, "@0: offset \\d+: (the archive is cut short: the drive ends|not a k3huf archive)",
+                        "@0/norm")
+            write(self.path("disk"), self.content[:cut] + bytes(len(self.content) - cut) + bytes(-len(self.content) % 512))
+            self.start("--image", "disk")
+            self.refuse(CORRUPT, "@0: offset \\d+: (the CRC-32C of the table of contents is wrong|not a k3huf archive)",
+                        "@0/norm")
+            write(self.path("cut"), self.content[:cut])
+            self.bad(CORRUPT, "cut: .*(cut short|the input ends)", "image", "other", "cut")
+            self.assertFalse(os.path.exists(self.path("other")))
+        # In an image whose table still tells of all of it.
+        at = self.put()
+        disk = read(self.path("disk"))
+        write(self.path("disk"), disk[:at + self.archive.toc_offset])
+        self.start("--image", "disk")
+        self.refuse(CORRUPT, "model.k3a: offset \\d+: the archive is cut short: the drive ends", "model.k3a/norm")
+        self.assertTrue(self.offload_json("one=one.raw")["jobs"][0]["same"])
+
+    def test_requiring_an_index(self):
+        self.put()
+        found = self.offload_json("--require-index", "model.k3a=model.safetensors")
+        self.check(found, self.archive.tensors)
+        self.pack("--no-index")
+        self.put()
+        self.check(self.offload_json("model.k3a=model.safetensors"), self.archive.tensors)
+        self.refuse(CORRUPT, "model.k3a/own/code: stripe 0, .*a stripe has no block index", "--require-index",
+                    "model.k3a/own/code")
+        self.refuse(CORRUPT, "model.k3a/layers.3.weight: stripe 0, .*a stripe has no block index", "--require-index",
+                    "model.k3a/layers.3.weight")
+
+    def test_run_of_another_size(self):
+        """An entry whose run decodes to other sizes than the table says: as it would be after a mix-up of files."""
+        at = self.put()
+        entry = self.entry_of("own/code")
+        for size in 199998, 200002:
+            write(self.path("other.raw"), self.bytes_of("own/code")[:2] * (size // 2))
+            self.good("pack", "--force", "other.raw", "other")
+            with open(self.path("disk"), "r+b") as file:
+                file.seek(at + entry["offset"])
+                file.write(read(self.path("other"))[:entry["bytes"]])
+            self.refuse(CORRUPT, "own/code: the run decodes to another size than the archive says", "model.k3a/own/code")
         self.works()
 
 

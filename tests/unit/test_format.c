@@ -312,16 +312,23 @@ static void stripe_coded_bytes(void **state) {
     lone_stripe_is(1, 0, K3HUF_OK, 0);
     lone_stripe_is(1, 1, K3HUF_E_STRIPE_CODED, 8);
 
-    /* Lengths 3 to 12: 10 symbols take 30 to 120 bits. */
-    struct k3huf_run_header run = *run_of(20, 1);
-    memset(run.codelen, 0, sizeof run.codelen);
-    run.codelen[9] = 3;
-    run.codelen[8] = 12;
-    run.codelen[7] = 5;
-    for (uint32_t huf = 0; huf < 20; huf++) {
-        uint8_t bytes[16];
-        good_stripe(bytes, 0, 20, huf, 0);
-        stripe_is(bytes, &run, 0, 0, huf >= 4 && huf <= 15 ? K3HUF_OK : K3HUF_E_STRIPE_CODED, 8);
+    /* Lengths 3 to 12, those of the first and of the last byte value too: 10 symbols take 30 to 120 bits. What lies
+     * behind the lengths is not one of them. */
+    static const uint8_t values[][2] = {{9, 8}, {0, 255}, {255, 0}};
+    for (size_t i = 0; i < UNIT_COUNT(values); i++) {
+        struct k3huf_run_header run;
+        memset(&run, 0xFF, sizeof run);
+        run.raw_bytes = 20;
+        run.nstripes = 1;
+        memset(run.codelen, 0, sizeof run.codelen);
+        run.codelen[values[i][0]] = 3;
+        run.codelen[values[i][1]] = 12;
+        run.codelen[7] = 5;
+        for (uint32_t huf = 0; huf < 20; huf++) {
+            uint8_t bytes[16];
+            good_stripe(bytes, 0, 20, huf, 0);
+            stripe_is(bytes, &run, 0, 0, huf >= 4 && huf <= 15 ? K3HUF_OK : K3HUF_E_STRIPE_CODED, 8);
+        }
     }
 }
 

@@ -224,6 +224,72 @@ static void lanes_between_guards(void **state) {
     }
 }
 
+#define LONG_SYMBOLS 3200u
+
+/* Lanes over one long coded span that ends at a guard, cut at many places, with the workspace at a guard as well: the
+ * whole codes in the span come out, and no more. */
+static void cut_lanes_are_right(const uint8_t codelen[256], struct k3huf_rng *rng, const uint8_t *symbols,
+                                unsigned begin, size_t step) {
+    static struct k3huf_table table;
+    static uint8_t coded[LONG_SYMBOLS * 12u / 8u + 16u], outs[K3HUF_LANES][LONG_SYMBOLS];
+    static const struct k3huf_workspace fresh;
+    struct k3huf_reference_code code;
+    uint64_t end = begin;
+    assert_null(k3huf_reference_code_build(&code, codelen));
+    assert_status(k3huf_table_build(&table, codelen), K3HUF_OK);
+    memset(coded, 0, sizeof coded);
+    assert_true(k3huf_reference_put(&code, symbols, LONG_SYMBOLS, coded, sizeof coded, &end));
+    for (size_t size = 1; size <= (end + 7u) / 8u; size += 1u + k3huf_rng_below(rng, (uint32_t)step)) {
+        struct k3huf_lane lane[K3HUF_LANES];
+        const size_t n = size % 2u == 0 ? 1 : K3HUF_LANES;
+        uint64_t bit = begin;
+        size_t whole = 0;
+        while (whole < LONG_SYMBOLS && bit + codelen[symbols[whole]] <= size * 8u) {
+            bit += codelen[symbols[whole++]];
+        }
+        at_end = true;
+        void *const workspace = place(3, (const uint8_t *)&fresh, sizeof fresh);
+        for (size_t i = 0; i < n; i++) {
+            lane[i] = (struct k3huf_lane){.coded = place(0, coded, size),
+                                          .coded_size = size,
+                                          .bit = begin,
+                                          .out = outs[i],
+                                          .symbols = LONG_SYMBOLS};
+        }
+        k3huf_lanes(&table, workspace, lane, n);
+        for (size_t i = 0; i < n; i++) {
+            assert_status(lane[i].status, whole == LONG_SYMBOLS ? K3HUF_OK : K3HUF_WAIT);
+            assert_int_equal(LONG_SYMBOLS - lane[i].symbols, whole);
+            assert_memory_equal(outs[i], symbols, whole);
+        }
+    }
+}
+
+/* Every sample code; and the one that takes most of the coded span in a turn of the fast loop: in turn four codes of
+ * ten bits and one of twelve. */
+static void long_lanes_between_guards(void **state) {
+    (void)state;
+    static uint8_t symbols[LONG_SYMBOLS];
+    struct k3huf_rng rng = {43};
+    uint8_t codelen[256];
+    for (unsigned which = 0; which < K3HUF_SAMPLE_CODES; which++) {
+        struct k3huf_reference_code code;
+        k3huf_sample_code(which, codelen);
+        assert_null(k3huf_reference_code_build(&code, codelen));
+        k3huf_sample_symbols(&code, &rng, symbols, LONG_SYMBOLS);
+        cut_lanes_are_right(codelen, &rng, symbols, which % 8u, 600);
+    }
+    memset(codelen, 0, sizeof codelen);
+    memset(codelen, 10, 100);
+    memset(codelen + 100, 12, 100);
+    for (unsigned begin = 0; begin < 8; begin++) {
+        for (size_t i = 0; i < LONG_SYMBOLS; i++) {
+            symbols[i] = (uint8_t)(k3huf_rng_below(&rng, 100) + (i % 5u == 4u ? 100u : 0));
+        }
+        cut_lanes_are_right(codelen, &rng, symbols, begin, 60);
+    }
+}
+
 static void merge_and_crc_between_guards(void **state) {
     (void)state;
     struct k3huf_rng rng = {42};
@@ -279,10 +345,11 @@ static void headers_between_guards(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_guards_are_there),         cmocka_unit_test(vectors_between_guards),
-        cmocka_unit_test(sample_runs_between_guards),   cmocka_unit_test(indexed_blocks_between_guards),
-        cmocka_unit_test(damaged_runs_between_guards),  cmocka_unit_test(lanes_between_guards),
-        cmocka_unit_test(merge_and_crc_between_guards), cmocka_unit_test(headers_between_guards),
+        cmocka_unit_test(the_guards_are_there),        cmocka_unit_test(vectors_between_guards),
+        cmocka_unit_test(sample_runs_between_guards),  cmocka_unit_test(indexed_blocks_between_guards),
+        cmocka_unit_test(damaged_runs_between_guards), cmocka_unit_test(lanes_between_guards),
+        cmocka_unit_test(long_lanes_between_guards),   cmocka_unit_test(merge_and_crc_between_guards),
+        cmocka_unit_test(headers_between_guards),
     };
     return cmocka_run_group_tests_name("guard", tests, make_arenas, NULL);
 }

@@ -50,17 +50,23 @@ static size_t claim(uint64_t raw_bytes, uint32_t nstripes, uint32_t stripe_raw, 
 /* Every claim of every field together with every other, over 40 bytes of planes that are there. */
 static void claims_cost_nothing(void **state) {
     (void)state;
-    static const uint64_t totals[] = {
-        0, 1, 67108864, UINT64_C(1) << 32, UINT64_C(67108864) * UINT32_MAX, UINT64_MAX, UINT64_C(1) << 63};
+    static const uint64_t totals[] = {0,
+                                      1,
+                                      67108864,
+                                      UINT64_C(1) << 32,
+                                      UINT64_MAX,
+                                      (UINT64_C(1) << 32) + 1u, /* 1 if cut to 32 bits */
+                                      UINT64_MAX / 2u + 1u,
+                                      UINT64_C(67108864) * UINT32_MAX};
     static const uint32_t counts[] = {0, 1, 64, UINT32_MAX};
     static const uint32_t stripes[] = {0, 1, 64, 67108864, UINT32_MAX};
     static const uint32_t planes[] = {0, 4, 4194304, UINT32_MAX}; /* 4194304: right for 67108864 raw bytes */
     static const uint32_t pads[] = {0, 16, UINT32_MAX};
     unsigned decoding = 0;
-    for (unsigned i = 0; i < 7u * 4u * 5u * 4u * 3u; i++) {
-        const uint64_t total = totals[i % 7u];
-        const uint32_t count = counts[i / 7u % 4u], stripe = stripes[i / 28u % 5u];
-        const size_t size = claim(total, count, stripe, planes[i / 140u % 4u], pads[i / 560u], 40);
+    for (unsigned i = 0; i < 8u * 4u * 5u * 4u * 3u; i++) {
+        const uint64_t total = totals[i % 8u];
+        const uint32_t count = counts[i / 8u % 4u], stripe = stripes[i / 32u % 5u];
+        const size_t size = claim(total, count, stripe, planes[i / 160u % 4u], pads[i / 640u], 40);
         for (unsigned mode = 0; mode < K3HUF_FEED_MODES_WHOLE; mode++) {
             struct k3huf_feed feed = feed_in(mode, size, OUT_BYTES);
             k3huf_feed_run(&feed);
@@ -156,12 +162,46 @@ static void a_large_index_is_only_claimed(void **state) {
     assert_int_equal(feed.place.offset, 288 + 16 + 16384 + 131072);
 }
 
+/* Stripes behind fillers of 2^32 - 1 bytes that are not there: with two cursors the decoder goes on to where the next
+ * stripe's header would be, and says so, where a size of 32 bits has long wrapped. Three fillers wrap it three times.
+ */
+static void places_beyond_32_bits(void **state) {
+    (void)state;
+    enum { STRIPES = 4 };
+    static struct k3huf_decoder decoder;
+    static struct k3huf_workspace workspace;
+    const struct k3huf_config config = {.workspace = &workspace};
+    uint64_t stripe_at = 288;
+    (void)claim(STRIPES, STRIPES, 1, 0, UINT32_MAX, 1);
+    assert_status(k3huf_decoder_init(&decoder, &config), K3HUF_OK);
+    struct k3huf_io header = {.coded = run, .coded_size = 288, .out = out};
+    assert_status(k3huf_decode(&decoder, &header), K3HUF_OK);
+    for (uint32_t stripe = 0; stripe < STRIPES; stripe++) {
+        struct k3huf_need need;
+        put(run + 288, 4, 0x4655484Bu ^ stripe);
+        k3huf_decoder_need(&decoder, &need);
+        assert_int_equal(need.part, K3HUF_PART_STRIPE_HEADER);
+        assert_true(need.coded_offset == stripe_at);
+        struct k3huf_io io = {.coded = run + 288, .coded_size = 16, .out = out};
+        assert_status(k3huf_decode(&decoder, &io), K3HUF_OK);
+        k3huf_decoder_need(&decoder, &need);
+        assert_true(need.raw_offset == stripe_at + 16u);
+        assert_true(need.raw_bytes == 1);
+        io = (struct k3huf_io){.raw = run + 304, .raw_size = 1, .out = out, .out_size = 1};
+        assert_status(k3huf_decode(&decoder, &io), stripe + 1u < STRIPES ? K3HUF_OK : K3HUF_DONE);
+        stripe_at += UINT64_C(16) + 1u + UINT32_MAX;
+        assert_true(k3huf_where(&decoder)->stripe == K3HUF_NO_STRIPE);
+    }
+    struct k3huf_need end;
+    k3huf_decoder_need(&decoder, &end);
+    assert_true(end.coded_offset == stripe_at);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(claims_cost_nothing),
-        cmocka_unit_test(nothing_at_all),
-        cmocka_unit_test(many_small_stripes),
-        cmocka_unit_test(a_large_index_is_only_claimed),
+        cmocka_unit_test(claims_cost_nothing),   cmocka_unit_test(nothing_at_all),
+        cmocka_unit_test(many_small_stripes),    cmocka_unit_test(a_large_index_is_only_claimed),
+        cmocka_unit_test(places_beyond_32_bits),
     };
     return cmocka_run_group_tests_name("hostile", tests, NULL, NULL);
 }

@@ -143,6 +143,19 @@ static void a_good_index_is_read(void **state) {
     }
 }
 
+/* A stripe that cannot have an index gets none: sealing it writes nothing. */
+static void nothing_to_seal(void **state) {
+    (void)state;
+    for (uint32_t size = 0; size < 2; size++) {
+        uint8_t sealed[16];
+        memset(sealed, CANARY, sizeof sealed);
+        k3huf_index_seal(sealed, size, LOG2);
+        for (size_t i = 0; i < sizeof sealed; i++) {
+            assert_int_equal(sealed[i], CANARY);
+        }
+    }
+}
+
 static void fillers_without_an_index(void **state) {
     (void)state;
     static const uint8_t magic[16] = {'K', '3', 'I', 'X'};
@@ -364,6 +377,31 @@ static void indexed_runs_of_all_sizes(void **state) {
     }
 }
 
+/* One block more than there are lanes, whole: each bad one is found, and those before it come out, no other. */
+static void more_blocks_than_lanes(void **state) {
+    (void)state;
+    const uint32_t blocks = K3HUF_LANES + 1u;
+    build(13, K3HUF_LANES * BLOCK + 999u, 67108864, LOG2, 0);
+    const struct layout at = locate(0);
+    for (unsigned mode = 0; mode < K3HUF_FEED_MODES_WHOLE; mode++) {
+        decodes_in(mode);
+        for (uint32_t bad = 0; bad < blocks; bad++) {
+            const char *name;
+            struct k3huf_feed feed = feed_in(mode, &name);
+            run[at.plane + bad * (BLOCK / 2u) + 300u] ^= 1;
+            k3huf_feed_run(&feed);
+            if (feed.fault != NULL || feed.status != K3HUF_E_BLOCK_CRC || feed.place.block != bad ||
+                feed.place.offset != at.coded + get(run + at.filler + 16 + 8 * bad) / 8u ||
+                feed.produced != (feed.one_cursor ? 0 : bad * BLOCK)) {
+                fail_msg("block %u, %s: %s; \"%s\" in block %d after %u bytes", (unsigned)bad, name,
+                         feed.fault == NULL ? "" : feed.fault, k3huf_status_text(feed.status), (int)feed.place.block,
+                         (unsigned)feed.produced);
+            }
+            memcpy(run, good, run_size);
+        }
+    }
+}
+
 /* The run must fail in stripe 1 in the same way in every mode: with `status`, in `block`, at an offset from `first` to
  * `last`. Stripe 0 comes out; of stripe 1, with two cursors, what lies before the bad block. */
 static void fails(const char *what, enum k3huf_status status, uint32_t block, uint64_t first, uint64_t last) {
@@ -484,8 +522,8 @@ static void malformed_offsets(void **state) {
     /* Plausible, but not where the blocks begin: found by decoding. */
     const struct {
         uint32_t entry, offset;
-    } off[] = {{1, second + 1u}, {1, second - 1u}, {1, second + 8u}, {2, third + 1u},
-               {2, third - 1u},  {2, third + 16u}, {2, bits - 1u}};
+    } off[] = {{1, second + 1u}, {1, second - 1u}, {1, second + 8u},  {2, third + 1u}, {2, third - 1u},
+               {2, third + 16u}, {2, bits - 1u},   {1, second - 24u}, {2, third - 24u}};
     for (size_t i = 0; i < UNIT_COUNT(off); i++) {
         const uint32_t truth = off[i].entry == 1 ? second : third;
         const uint32_t low = truth < off[i].offset ? truth : off[i].offset;
@@ -660,16 +698,46 @@ static void stripes_that_cannot_have_one(void **state) {
     assert_status(feed.status, K3HUF_E_ARGUMENT);
 }
 
+/* Each thing that a config may not be; the decoder is in error from then on, and takes nothing. */
+static void what_init_refuses(void **state) {
+    (void)state;
+    static struct k3huf_decoder decoder;
+    static const uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
+    const struct {
+        struct k3huf_config config;
+        enum k3huf_status status;
+    } cases[] = {
+        {{.workspace = &workspace}, K3HUF_OK},
+        {{.workspace = NULL}, K3HUF_E_ARGUMENT},
+        {{.workspace = NULL, .index = index_memory, .index_size = 16}, K3HUF_E_ARGUMENT},
+        {{.workspace = &workspace, .index = index_memory, .index_size = 16}, K3HUF_OK},
+        {{.workspace = &workspace, .index = index_memory, .index_size = 15}, K3HUF_E_ARGUMENT},
+        {{.workspace = &workspace, .index = index_memory, .index_size = 16, .require_index = true}, K3HUF_OK},
+        {{.workspace = &workspace, .require_index = true, .index_size = 16}, K3HUF_E_ARGUMENT},
+    };
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        struct k3huf_io io = {.coded = bytes, .coded_size = 10};
+        assert_status(k3huf_decoder_init(&decoder, &cases[i].config), cases[i].status);
+        assert_int_equal(k3huf_where(&decoder)->stripe, K3HUF_NO_STRIPE);
+        assert_int_equal(k3huf_where(&decoder)->block, K3HUF_NO_BLOCK);
+        assert_int_equal(k3huf_where(&decoder)->offset, 0);
+        assert_status(k3huf_decode(&decoder, &io), cases[i].status);
+        assert_int_equal(io.coded_size, cases[i].status == K3HUF_OK ? 0 : 10);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),
         cmocka_unit_test(a_good_index_is_read),
+        cmocka_unit_test(nothing_to_seal),
         cmocka_unit_test(fillers_without_an_index),
         cmocka_unit_test(single_blocks_decode),
         cmocka_unit_test(many_blocks_decode),
         cmocka_unit_test(bad_blocks_are_zeroed),
         cmocka_unit_test(indexed_runs_decode),
         cmocka_unit_test(indexed_runs_of_all_sizes),
+        cmocka_unit_test(more_blocks_than_lanes),
         cmocka_unit_test(malformed_indexes),
         cmocka_unit_test(malformed_offsets),
         cmocka_unit_test(wrong_block_crcs),
@@ -678,6 +746,7 @@ int main(void) {
         cmocka_unit_test(skipped_crcs),
         cmocka_unit_test(an_index_can_be_required),
         cmocka_unit_test(stripes_that_cannot_have_one),
+        cmocka_unit_test(what_init_refuses),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@
 #define DESTINATION (64u << 10)
 #define PATTERN 0xA6u
 #define GROUP K3HUF_INFLIGHT_GROUP_BYTES
+#define WRAP (UINT64_C(1) << 32)
 #define STEPS_MAX 4000000u /* a job that takes more hangs */
 
 static struct k3huf_inflight engine;
@@ -683,7 +684,7 @@ static void bad_jobs(void **state) {
     struct {
         struct k3huf_job job;
         uint32_t status;
-    } bad[24];
+    } bad[32];
     unsigned n = 0;
 #define BAD(FIELD, VALUE, STATUS)                                                                                      \
     do {                                                                                                               \
@@ -692,7 +693,7 @@ static void bad_jobs(void **state) {
         bad[n++].status = (STATUS);                                                                                    \
     } while (0)
     BAD(kind, 0, K3HUF_JOB_E_KIND);
-    BAD(kind, 4, K3HUF_JOB_E_KIND);
+    BAD(kind, 6, K3HUF_JOB_E_KIND);
     BAD(kind, UINT32_MAX, K3HUF_JOB_E_KIND);
     BAD(options, 4, K3HUF_JOB_E_OPTIONS);
     BAD(options, 0x80000000u, K3HUF_JOB_E_OPTIONS);
@@ -715,6 +716,12 @@ static void bad_jobs(void **state) {
     BAD(destination_bytes, UINT64_MAX, K3HUF_JOB_E_DESTINATION);
     BAD(destination_bytes, 29999, K3HUF_JOB_E_DESTINATION_SMALL);
     BAD(destination_bytes, 0, K3HUF_JOB_E_DESTINATION_SMALL);
+    /* Where sizes have 32 bits, each of these would be good if it was cut to one. */
+    BAD(lba, good.lba + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(offset, good.offset + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(run_bytes, good.run_bytes + WRAP, K3HUF_JOB_E_SOURCE);
+    BAD(destination, good.destination + WRAP, K3HUF_JOB_E_DESTINATION);
+    BAD(destination_bytes, good.destination_bytes + WRAP, K3HUF_JOB_E_DESTINATION);
 #undef BAD
     assert_true(n <= UNIT_COUNT(bad));
     for (unsigned i = 0; i < n; i++) {
@@ -729,6 +736,14 @@ static void bad_jobs(void **state) {
     window[SQ + (host.put - 1) % ENTRIES * K3HUF_JOB_BYTES + 57] = 1;
     struct k3huf_completion c = next_completion();
     assert_job(&c, K3HUF_JOB_E_KIND);
+    /* A run that says that it decodes to 2^32 bytes more than it does. */
+    k3huf_put32(drive + run.offset + 12, 1);
+    k3huf_put32(drive + run.offset + 16, 65); /* stripes enough for that */
+    c = submit_and_wait(&good);
+    assert_job(&c, K3HUF_JOB_E_DESTINATION_SMALL);
+    assert_untouched(0, 0);
+    k3huf_put32(drive + run.offset + 12, 0);
+    k3huf_put32(drive + run.offset + 16, 1);
     /* The destination's last byte may be the window's. */
     struct k3huf_job job = good;
     job.destination = WINDOW_BYTES - 30000;
@@ -757,6 +772,8 @@ static void bad_control_blocks(void **state) {
                {K3HUF_HOST_SQ, 4097},
                {K3HUF_HOST_SQ, SMALL - 64},
                {K3HUF_HOST_SQ + 4, UINT32_MAX},
+               {K3HUF_HOST_SQ + 4, 1}, /* 2^32 too far */
+               {K3HUF_HOST_CQ + 4, 1},
                {K3HUF_HOST_SQ, CQ},
                {K3HUF_HOST_CQ, SQ + 64},
                {K3HUF_HOST_CQ, SMALL},
@@ -799,7 +816,7 @@ static void garbage(void **state) {
         for (unsigned k = 0; k < ENTRIES && i % 4u != 0; k++) {
             uint8_t *const job = window + SQ + k * K3HUF_JOB_BYTES;
             k3huf_put32(job + K3HUF_JOB_PHASE, 1);
-            k3huf_put32(job + K3HUF_JOB_KIND, 1 + k % 3u);
+            k3huf_put32(job + K3HUF_JOB_KIND, 1 + k % 4u);
             k3huf_put32(job + K3HUF_JOB_OPTIONS, k % 4u);
             k3huf_put32(job + 56, 0);
             if (i % 4u == 2) { /* nearly right */
@@ -822,6 +839,36 @@ static void garbage(void **state) {
     assert_true(answered > 600);
     k3huf_memory_attach(&host, SQ, ENTRIES, CQ, ENTRIES);
     (void)decode_good(&run);
+}
+
+static enum k3huf_port_status (*real_flush)(void *, uint32_t);
+static bool closing, closed_without_reason;
+
+/* A host may look after any flush: a session that is closed has its reason by then. */
+static enum k3huf_port_status watched_flush(void *context, uint32_t core) {
+    const enum k3huf_port_status status = real_flush(context, core);
+    if (closing && k3huf_memory_device(&host, K3HUF_DEVICE_STATE) != K3HUF_STATE_ATTACHED &&
+        k3huf_memory_device(&host, K3HUF_DEVICE_STATUS) != K3HUF_JOB_E_RING) {
+        closed_without_reason = true;
+    }
+    return status;
+}
+
+static void closed_sessions_have_their_reason(void **state) {
+    (void)state;
+    platform_with(512, SMALL);
+    real_flush = memory.port.window_flush;
+    memory.port.window_flush = watched_flush;
+    closed_without_reason = false;
+    start();
+    assert_int_equal(session_status(), 0);
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_ATTACHED);
+    k3huf_put32(window + SQ + K3HUF_JOB_PHASE, 3);
+    closing = true;
+    assert_int_equal(session_status(), K3HUF_JOB_E_RING);
+    closing = false;
+    assert_int_equal(k3huf_memory_device(&host, K3HUF_DEVICE_STATE), K3HUF_STATE_READY);
+    assert_false(closed_without_reason);
 }
 
 static void bad_bookkeeping(void **state) {
@@ -1065,6 +1112,298 @@ static void listing(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------------------------ parts of runs, copies ---- */
+
+static struct k3huf_job part_job(const struct placed *run, uint64_t from, uint64_t size) {
+    struct k3huf_job job = decode_job(run, 78);
+    job.kind = K3HUF_KIND_PART;
+    job.from = from;
+    job.destination_bytes = size;
+    return job;
+}
+
+/* Raw bytes `from` ... `from + size - 1` of the run arrive, and no others. */
+static struct k3huf_completion part_good(const struct placed *run, size_t from, size_t size) {
+    const struct k3huf_job job = part_job(run, from, size);
+    const struct k3huf_completion c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_OK);
+    assert_int_equal(c.bytes, size);
+    assert_int_equal(c.crc, 0);
+    if (memcmp(window + DESTINATION, run->raw + from, size) != 0)
+        fail_msg("wrong bytes of %u from %u on", (unsigned)size, (unsigned)from);
+    assert_untouched(DESTINATION, size);
+    memset(window + DESTINATION, PATTERN, size);
+    return c;
+}
+
+/* Every pair of borders: of run, stripes, blocks and groups, and a byte to either side. */
+static void parts_of_runs(void **state) {
+    enum { STRIPE = 2 * GROUP + 8193 };
+    static const size_t point[] = {0,
+                                   1,
+                                   8191,
+                                   8192,
+                                   GROUP - 1,
+                                   GROUP + 1,
+                                   STRIPE - 1,
+                                   STRIPE,
+                                   STRIPE + 1,
+                                   STRIPE + 2 * GROUP + 8192,
+                                   2 * STRIPE + 3,
+                                   3 * STRIPE + 4096,
+                                   3 * STRIPE + 4097};
+    (void)state;
+    for (unsigned shape = 0; shape < 4; shape++) {
+        platform(shape % 2u == 0 ? 512 : 4096);
+        memory.order = K3HUF_ORDER_RANDOM;
+        memory.polls = 1 + shape;
+        start();
+        const struct placed run = place_run(CODE_DEEP, 3 * STRIPE + 4097, STRIPE, shape == 1 ? 0 : 12, shape, 777);
+        for (unsigned stripe = shape; shape > 1 && stripe < 4; stripe += 2) /* some of them without index */
+            memset(drive + run.offset + locate(&run, stripe - 2).filler, 0, 4);
+        for (size_t i = 0; i < UNIT_COUNT(point); i++)
+            for (size_t k = i; k < UNIT_COUNT(point); k++)
+                (void)part_good(&run, point[i], point[k] - point[i]);
+        (void)decode_good(&run);
+    }
+}
+
+static void parts_read_no_more_than_they_need(void **state) {
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, RAW_MAX, 1u << 20, 12, 0, 1);
+    struct k3huf_completion c = part_good(&run, 2500000, 100);
+    assert_int_equal(c.groups, 1);
+    /* Header, three stripe headers, an index that may have 2 KiB, a block: 4 KiB of raw plane, 6 KiB of codes. */
+    assert_true(c.read > 4096 && c.read <= 1024 + 3 * 1024 + 3072 + 5120 + 7168);
+    assert_int_equal(c.read % 512, 0);
+    c = part_good(&run, 2500000, 0);
+    assert_int_equal(c.groups, 0);
+    assert_true(c.read <= 1024);
+    c = decode_good(&run);
+    assert_true(c.read >= run.size);
+    /* Of a stripe without index, all that comes before. */
+    const struct placed plain = place_run(CODE_DEEP, RAW_MAX, RAW_MAX, 0, 0, 1);
+    c = part_good(&plain, 1000, 100);
+    assert_true(c.read < plain.size);
+}
+
+/* Damage is found where it is in what is wanted, and only there. */
+static void parts_of_damaged_runs(void **state) {
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, 4 * GROUP, 2 * GROUP, 12, 0, 3);
+    const struct layout at = locate(&run, 1);
+    drive[run.offset + at.plane + 4096 * 2 + 5] ^= 1u; /* block 2 of the second stripe */
+    (void)part_good(&run, 0, 2 * GROUP + 2 * 8192);
+    (void)part_good(&run, 2 * GROUP + 3 * 8192, 2 * GROUP - 3 * 8192);
+    const struct k3huf_job bad = part_job(&run, 2 * GROUP + 3 * 8192 - 1, 2);
+    const struct k3huf_completion c = submit_and_wait(&bad);
+    assert_job(&c, K3HUF_E_BLOCK_CRC);
+    assert_int_equal(c.stripe, 1);
+    assert_int_equal(c.block, 2);
+    assert_int_equal(c.bytes, 0);
+    assert_untouched(0, 0);
+    drive[run.offset + at.plane + 4096 * 2 + 5] ^= 1u;
+    /* A header is needed to find what lies behind it; an index is not. */
+    const struct k3huf_job behind = part_job(&run, 3 * GROUP, 100);
+    drive[run.offset + locate(&run, 0).header] ^= 1u;
+    struct k3huf_completion found = submit_and_wait(&behind);
+    assert_job(&found, K3HUF_E_STRIPE_MAGIC);
+    assert_int_equal(found.stripe, 0);
+    drive[run.offset + locate(&run, 0).header] ^= 1u;
+    memset(drive + run.offset + locate(&run, 0).filler, 0, 4);
+    (void)part_good(&run, 3 * GROUP, 100);
+    struct k3huf_job strict = behind;
+    strict.options = K3HUF_OPTION_REQUIRE_INDEX;
+    found = submit_and_wait(&strict);
+    assert_job(&found, K3HUF_OK);
+    memset(window + DESTINATION, PATTERN, 100);
+    strict.from = 100;
+    found = submit_and_wait(&strict);
+    assert_job(&found, K3HUF_JOB_E_NO_INDEX);
+    assert_int_equal(found.stripe, 0);
+    assert_untouched(0, 0);
+}
+
+static void parts_that_are_not_there(void **state) {
+    static const uint64_t bad[][2] = {
+        {0, 30001}, {30000, 1}, {30001, 0}, {29999, 2}, {UINT64_MAX, 1}, {UINT64_MAX, 0}, {UINT64_MAX - 9, 30000}};
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512);
+    for (size_t i = 0; i < UNIT_COUNT(bad); i++) {
+        const struct k3huf_job job = part_job(&run, bad[i][0], bad[i][1]);
+        const struct k3huf_completion c = submit_and_wait(&job);
+        assert_job(&c, K3HUF_JOB_E_PART);
+        assert_int_equal(c.offset, 8);
+        assert_int_equal(c.bytes, 0);
+        assert_untouched(0, 0);
+    }
+    /* The run's place need not be given by its own logical block. */
+    struct k3huf_job job = part_job(&run, 5, 100);
+    job.lba = 0;
+    job.offset = run.offset;
+    struct k3huf_completion c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_OK);
+    assert_memory_equal(window + DESTINATION, raw + 5, 100);
+    memset(window + DESTINATION, PATTERN, 100);
+    job.offset = UINT32_MAX;
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_SOURCE);
+    (void)part_good(&run, 0, 30000);
+    (void)part_good(&run, 30000, 0);
+}
+
+static struct k3huf_job copy_job(uint64_t offset, uint64_t size) {
+    return (struct k3huf_job){.id = 79,
+                              .kind = K3HUF_KIND_COPY,
+                              .lba = offset / memory.port.limits.lba_bytes,
+                              .offset = offset % memory.port.limits.lba_bytes,
+                              .run_bytes = size,
+                              .destination = DESTINATION,
+                              .destination_bytes = size};
+}
+
+static void copies(void **state) {
+    static const uint32_t lba_sizes[] = {512, 4096};
+    static const uint64_t offsets[] = {0, 511, 4096, 70001};
+    static const uint64_t sizes[] = {0,       1,      512, 4097, K3HUF_INFLIGHT_SYMBOLS, K3HUF_INFLIGHT_SYMBOLS + 1,
+                                     1000003, RAW_MAX};
+    (void)state;
+    for (size_t k = 0; k < UNIT_COUNT(lba_sizes); k++) {
+        platform(lba_sizes[k]);
+        memory.order = K3HUF_ORDER_RANDOM;
+        memory.polls = 3;
+        start();
+        const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512); /* fills the drive */
+        for (size_t i = 0; i < UNIT_COUNT(offsets) * UNIT_COUNT(sizes); i++) {
+            const uint64_t offset = offsets[i % UNIT_COUNT(offsets)];
+            const uint64_t size = sizes[i / UNIT_COUNT(offsets)];
+            struct k3huf_job job = copy_job(offset, size);
+            job.destination_bytes += i % 3u; /* room that is left over stays as it is */
+            const struct k3huf_completion c = submit_and_wait(&job);
+            assert_job(&c, K3HUF_OK);
+            assert_int_equal(c.bytes, size);
+            assert_int_equal(c.crc, k3huf_crc32c(0, drive + offset, (size_t)size));
+            assert_int_equal(c.groups, 0);
+            assert_true(c.read >= size && c.read < size + 2 * lba_sizes[k]);
+            if (memcmp(window + DESTINATION, drive + offset, (size_t)size) != 0) fail_msg("wrong bytes in the window");
+            assert_untouched(DESTINATION, (size_t)size);
+            memset(window + DESTINATION, PATTERN, (size_t)size);
+        }
+        assert_true(memory.most_outstanding > 4);
+        (void)decode_good(&run);
+    }
+}
+
+static void copies_that_fail(void **state) {
+    (void)state;
+    platform(512);
+    start();
+    const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512);
+    struct k3huf_job job = copy_job(1000, 500000);
+    job.destination_bytes--;
+    struct k3huf_completion c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_DESTINATION_SMALL);
+    assert_int_equal(c.bytes, 0);
+    job = copy_job(DRIVE_BYTES - 100, 101);
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_SOURCE);
+    job = copy_job(1000, 500000);
+    memory.read_fault[0] = (struct k3huf_memory_fault){700, 1, 1, K3HUF_PORT_E_MEDIA};
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_OK);
+    assert_int_equal(c.retries, 1);
+    assert_int_equal(c.crc, k3huf_crc32c(0, drive + 1000, 500000));
+    memset(window + DESTINATION, PATTERN, 500000);
+    memory.read_fault[0] = (struct k3huf_memory_fault){700, 1, K3HUF_MEMORY_FOR_EVER, K3HUF_PORT_E_MEDIA};
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_READ);
+    assert_int_equal(c.lba, 700);
+    assert_int_equal(c.offset, 700 * 512 - 1000);
+    assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
+    assert_true(c.bytes <= c.offset && c.bytes > 0);
+    assert_memory_equal(window + DESTINATION, drive + 1000, c.bytes);
+    assert_untouched(DESTINATION, (size_t)c.bytes);
+    memset(window + DESTINATION, PATTERN, (size_t)c.bytes);
+    memory.read_fault[0].times = 0;
+    memory.window_fails = true;
+    c = submit_and_wait(&job);
+    assert_job(&c, K3HUF_JOB_E_WINDOW);
+    assert_int_equal(c.bytes, 0);
+    memory.window_fails = false;
+    (void)decode_good(&run);
+}
+
+static void cancelling_parts_and_copies(void **state) {
+    (void)state;
+    platform(512);
+    memory.polls = 50;
+    start();
+    for (unsigned log2 = 0; log2 <= 12; log2 += 12) {
+        const struct placed run = place_run(CODE_DEEP, RAW_MAX, RAW_MAX, log2, 0, 512);
+        const struct k3huf_job jobs[] = {part_job(&run, 8193, RAW_MAX - 8193), copy_job(run.offset, run.size)};
+        for (size_t i = 0; i < UNIT_COUNT(jobs); i++) {
+            k3huf_memory_submit(&host, &jobs[i]);
+            run_until_busy_reading();
+            const struct k3huf_job stop = {.id = 20, .kind = K3HUF_KIND_CANCEL, .lba = jobs[i].id};
+            const struct k3huf_completion first = submit_and_wait(&stop);
+            assert_job(&first, K3HUF_OK);
+            const struct k3huf_completion c = next_completion();
+            assert_int_equal(c.id, jobs[i].id);
+            assert_job(&c, K3HUF_JOB_E_CANCELLED);
+            assert_true(c.bytes < jobs[i].destination_bytes);
+            assert_untouched(DESTINATION, (size_t)jobs[i].destination_bytes);
+            memset(window + DESTINATION, PATTERN, RAW_MAX);
+        }
+        (void)decode_good(&run);
+    }
+}
+
+/* Whenever the cancel comes: done with all of the table, or cancelled with none of it. */
+static void cancelled_listing(void **state) {
+    (void)state;
+    unsigned cancelled = 0, done = 0;
+    for (unsigned steps = 0; done == 0; steps++) {
+        platform(512);
+        memory.polls = 50;
+        start();
+        const uint32_t size = make_table(100);
+        const struct k3huf_job list = {
+            .id = 1, .kind = K3HUF_KIND_LIST, .run_bytes = size, .destination = DESTINATION, .destination_bytes = size};
+        const struct k3huf_job stop = {.id = 2, .kind = K3HUF_KIND_CANCEL, .lba = 1};
+        (void)session_status();
+        k3huf_memory_submit(&host, &list);
+        for (unsigned i = 0; i < steps; i++) {
+            (void)step();
+        }
+        k3huf_memory_submit(&host, &stop);
+        for (unsigned i = 0; i < 2; i++) {
+            const struct k3huf_completion c = next_completion();
+            if (c.id == 2) {
+                assert_true(c.status == K3HUF_OK || (c.status == K3HUF_JOB_E_NOT_FOUND && done == 1));
+            } else if (c.status == K3HUF_OK) {
+                assert_int_equal(c.bytes, size);
+                assert_memory_equal(window + DESTINATION, drive, size);
+                assert_untouched(DESTINATION, size);
+                done++;
+            } else {
+                assert_job(&c, K3HUF_JOB_E_CANCELLED);
+                assert_int_equal(c.bytes, 0);
+                assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
+                assert_untouched(0, 0);
+                cancelled++;
+            }
+        }
+        assert_true(steps < 1000);
+    }
+    assert_true(cancelled > 1);
+}
+
 static void statuses_have_texts(void **state) {
     (void)state;
     for (uint32_t i = 0; i < K3HUF_JOB_STATUS_END; i++) {
@@ -1102,6 +1441,7 @@ int main(void) {
         cmocka_unit_test(bad_jobs),
         cmocka_unit_test(bad_control_blocks),
         cmocka_unit_test(garbage),
+        cmocka_unit_test(closed_sessions_have_their_reason),
         cmocka_unit_test(bad_bookkeeping),
         cmocka_unit_test(cancelling),
         cmocka_unit_test(a_host_that_stops_taking_completions),
@@ -1109,6 +1449,14 @@ int main(void) {
         cmocka_unit_test(shutting_down),
         cmocka_unit_test(impossible_limits),
         cmocka_unit_test(listing),
+        cmocka_unit_test(parts_of_runs),
+        cmocka_unit_test(parts_read_no_more_than_they_need),
+        cmocka_unit_test(parts_of_damaged_runs),
+        cmocka_unit_test(parts_that_are_not_there),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(copies_that_fail),
+        cmocka_unit_test(cancelling_parts_and_copies),
+        cmocka_unit_test(cancelled_listing),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests_name("inflight", tests, NULL, NULL);
