@@ -144,7 +144,7 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
         code = k3huf_choose_code(stretch->counts.histogram, stretch->bytes, job->options->max_code_length,
                                  job->input->name, codelen, fault);
         if (code == K3HUF_EXIT_OK) {
-            code = k3huf_encode_run(&source, job->options, codelen, put, &job->output, &header, fault);
+            code = k3huf_encode_run(&source, job->options, codelen, false, put, &job->output, &header, fault);
         }
         job->result->runs++;
     } else if (code == K3HUF_EXIT_OK) {

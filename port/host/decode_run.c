@@ -380,7 +380,10 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
         next_block(run, &block);
         const uint64_t more = memory_for(&block);
         if (group->blocks == 0) {
-            const uint64_t most = more > share ? more : share; /* of this group, in the end */
+            /* Of this group, in the end. */
+            const uint64_t most = run->index.nblocks > 0 ? K3HUF_LANES * more + 2 * GROUP_RAW_BYTES
+                                  : more > share         ? more
+                                                         : share;
             if (held > 0 && held + most > HELD_BYTES) { return K3HUF_PLAN_WAIT; }
         } else if (group->indexed != (run->index.nblocks > 0) || *bytes + more > share) {
             break;
@@ -422,7 +425,7 @@ static enum k3huf_plan plan_group(void *context, unsigned slot, uint64_t held, u
 
 /* ------------------------------------------------------------------------------------------ work and take ---- */
 
-static void work_group(void *context, unsigned slot) {
+static void read_group(void *context, unsigned slot) {
     struct k3huf_run_driver *run = context;
     struct group *group = &run->group[slot];
     for (unsigned i = 0; i < group->spans && group->blocks > 0 && !group->filled; i++) {
@@ -439,6 +442,11 @@ static void work_group(void *context, unsigned slot) {
             group->blocks = 0;
         }
     }
+}
+
+static void work_group(void *context, unsigned slot) {
+    struct k3huf_run_driver *run = context;
+    struct group *group = &run->group[slot];
     (void)run->isa->decode_blocks(&run->table, &group->workspace, group->block, group->blocks, group->indexed);
 }
 
@@ -485,8 +493,12 @@ static enum k3huf_exit drive(struct k3huf_run_driver *run, struct k3huf_fault *f
         enum k3huf_exit code = open_run(run, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
     }
-    const struct k3huf_pipeline pipeline = {
-        .threads = run->threads, .context = run, .plan = plan_group, .work = work_group, .take = take_group};
+    const struct k3huf_pipeline pipeline = {.threads = run->threads,
+                                            .context = run,
+                                            .plan = plan_group,
+                                            .read = read_group,
+                                            .work = work_group,
+                                            .take = take_group};
     return k3huf_pipeline_run(&pipeline, fault);
 }
 

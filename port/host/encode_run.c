@@ -30,6 +30,19 @@ struct part {
     struct k3huf_fault fault;
 };
 
+/* A stripe: header and coded plane, and, behind the largest coded plane that there can be, raw plane and index. */
+struct gathered {
+    uint8_t *memory; /* k3huf_large_new(); NULL until it is needed */
+    uint8_t *even;   /* in it */
+    uint8_t *index;
+    size_t front; /* bytes of header and coded plane; from here on of one that is complete: */
+    size_t size;  /* with raw plane and index */
+    size_t done;  /* written */
+};
+
+/* Stripes from that size on are written while the next one is encoded. */
+#define BEHIND ((size_t)1 << 20)
+
 /* Everything a pass under way holds. */
 struct job {
     const struct k3huf_encode_options *options;
@@ -47,10 +60,11 @@ struct job {
     struct k3huf_encoder encoder;
     k3huf_put *put;
     void *context;
-    uint8_t *packed; /* k3huf_large_new(): header, coded plane, raw plane, index */
-    uint8_t *even;   /* in it: where the raw plane is gathered, behind the largest coded plane */
-    uint8_t *index;
+    struct gathered now;
     uint32_t bits; /* of its coded plane */
+    /* The one before, written little by little so that the threads that encode need not wait for it. */
+    struct gathered last;
+    bool whole; /* not so: every stripe at once */
 };
 
 static uint32_t stripe_bytes(const struct job *job, uint32_t stripe) {
@@ -75,6 +89,15 @@ static bool new_part(struct part *part, uint32_t largest, uint32_t block_log2) {
     return true;
 }
 
+static bool new_gathered(const struct job *job, struct gathered *stripe) {
+    const uint32_t largest = stripe_bytes(job, 0);
+    *stripe = (struct gathered){.memory = k3huf_large_new(k3huf_stripe_bound(largest, job->options->block_log2))};
+    if (stripe->memory == NULL) { return false; }
+    stripe->even = stripe->memory + K3HUF_STRIPE_HEADER_BYTES + k3huf_coded_bound(largest);
+    stripe->index = stripe->even + k3huf_even_bytes(largest);
+    return true;
+}
+
 /* Size the run, allocate for the parts under way and, unless it is to be counted only, for its largest stripe. */
 static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     const uint64_t raw_bytes = job->input->size;
@@ -96,20 +119,13 @@ static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     const unsigned slots = k3huf_pipeline_slots(job->threads);
     job->part = calloc(slots, sizeof *job->part);
     bool good = job->part != NULL;
-    if (!counting) {
-        job->packed = k3huf_large_new(k3huf_stripe_bound(largest, job->options->block_log2));
-        good = good && job->packed != NULL;
-    }
+    good = good && (counting || new_gathered(job, &job->now));
     for (unsigned slot = 0; slot < slots && good; slot++) {
         good = new_part(&job->part[slot], job->part_bytes + 1u, job->options->block_log2);
     }
     if (!good) {
         return k3huf_fault_memory(fault, k3huf_stripe_bound(largest, job->options->block_log2) +
                                              (uint64_t)slots * 3u * job->part_bytes);
-    }
-    if (!counting) {
-        job->even = job->packed + K3HUF_STRIPE_HEADER_BYTES + k3huf_coded_bound(largest);
-        job->index = job->even + k3huf_even_bytes(largest);
     }
     return K3HUF_EXIT_OK;
 }
@@ -119,7 +135,8 @@ static void release(struct job *job) {
         free(job->part[slot].memory);
     }
     free(job->part);
-    free(job->packed);
+    free(job->now.memory);
+    free(job->last.memory);
 }
 
 /* -------------------------------------------------------------------------------------------------- parts ---- */
@@ -144,7 +161,9 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
     return K3HUF_PLAN_JOB;
 }
 
-static bool read_part(struct job *job, struct part *part) {
+static void read_part(void *context, unsigned slot) {
+    struct job *job = context;
+    struct part *part = &job->part[slot];
     size_t got = 0;
     const uint64_t offset = (uint64_t)part->stripe * job->options->stripe_bytes + part->at;
     part->fault.code = K3HUF_EXIT_OK;
@@ -152,14 +171,13 @@ static bool read_part(struct job *job, struct part *part) {
         got != part->raw_bytes) {
         (void)changed(job, &part->fault);
     }
-    return part->fault.code == K3HUF_EXIT_OK;
 }
 
 static enum k3huf_exit run_pass(struct job *job, void (*work)(void *, unsigned),
                                 enum k3huf_exit (*take)(void *, unsigned, struct k3huf_fault *),
                                 struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = job->threads, .context = job, .plan = plan, .work = work, .take = take};
+        .threads = job->threads, .context = job, .plan = plan, .read = read_part, .work = work, .take = take};
     job->stripe = 0;
     job->at = 0;
     return k3huf_pipeline_run(&pipeline, fault);
@@ -175,7 +193,7 @@ static void count(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
     memset(&part->counts, 0, sizeof part->counts);
-    if (read_part(job, part)) {
+    if (part->fault.code == K3HUF_EXIT_OK) {
         job->isa->histogram_odd(part->counts.histogram, part->raw, part->raw_bytes);
         part->counts.crc = k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes);
         part->counts.zeros = all_zero(part->raw, part->raw_bytes);
@@ -229,31 +247,65 @@ enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint6
 static void encode(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
-    if (read_part(job, part) && job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes,
-                                                      job->options->block_log2, &part->coded) != K3HUF_OK) {
+    if (part->fault.code == K3HUF_EXIT_OK &&
+        job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes, job->options->block_log2, &part->coded) !=
+            K3HUF_OK) {
         (void)changed(job, &part->fault); /* a byte that the first pass did not see */
     }
 }
 
-/* All parts of a stripe are joined: move its pieces together, and write it. */
+/* Write up to `most` bytes of what there still is of the stripe before. */
+static enum k3huf_exit write_last(struct job *job, size_t most, struct k3huf_fault *fault) {
+    struct gathered *last = &job->last;
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    while (last->done < last->size && most > 0 && code == K3HUF_EXIT_OK) {
+        const bool front = last->done < last->front;
+        const uint8_t *from = front ? last->memory + last->done : last->even + (last->done - last->front);
+        const size_t left = (front ? last->front : last->size) - last->done;
+        const size_t part = left < most ? left : most;
+        code = job->put(job->context, from, part, fault);
+        last->done += part;
+        most -= part;
+    }
+    return code;
+}
+
+/* A stripe is complete: write it, at once or while the next one is encoded. */
+static enum k3huf_exit put_stripe(struct job *job, bool last, struct k3huf_fault *fault) {
+    struct gathered *now = &job->now;
+    enum k3huf_exit code = write_last(job, SIZE_MAX, fault);
+    if (code == K3HUF_EXIT_OK && (job->whole || now->size < BEHIND)) {
+        memmove(now->memory + now->front, now->even, now->size - now->front);
+        return job->put(job->context, now->memory, now->size, fault);
+    }
+    if (code == K3HUF_EXIT_OK && job->last.memory == NULL && !last && !new_gathered(job, &job->last)) {
+        code = k3huf_fault_memory(fault, k3huf_stripe_bound(stripe_bytes(job, 0), job->options->block_log2));
+    }
+    const struct gathered other = job->last;
+    job->last = *now;
+    *now = other;
+    return code == K3HUF_EXIT_OK && last ? write_last(job, SIZE_MAX, fault) : code;
+}
+
+/* All parts of a stripe are joined. */
 static enum k3huf_exit finish_stripe(struct job *job, uint32_t stripe, struct k3huf_fault *fault) {
     const uint32_t raw_bytes = stripe_bytes(job, stripe);
     const uint32_t log2 = job->options->block_log2;
+    struct gathered *now = &job->now;
     const struct k3huf_stripe_header header = {.raw_bytes = raw_bytes,
                                                .huf_bytes = (job->bits + 7u) / 8u,
                                                .pad = log2 == 0 ? 0 : k3huf_index_bytes(raw_bytes, log2)};
-    uint8_t *end = job->packed;
-    k3huf_stripe_header_write(&header, stripe, end);
-    end += K3HUF_STRIPE_HEADER_BYTES + header.huf_bytes;
-    memmove(end, job->even, k3huf_even_bytes(raw_bytes));
-    end += k3huf_even_bytes(raw_bytes);
+    const size_t even = k3huf_even_bytes(raw_bytes);
+    k3huf_stripe_header_write(&header, stripe, now->memory);
     if (header.pad > 0) {
-        k3huf_index_seal(job->index, raw_bytes, log2);
-        memmove(end, job->index, header.pad);
-        end += header.pad;
+        k3huf_index_seal(now->index, raw_bytes, log2);
+        memmove(now->even + even, now->index, header.pad); /* a stripe that is not the largest */
     }
+    now->front = K3HUF_STRIPE_HEADER_BYTES + header.huf_bytes;
+    now->size = now->front + even + header.pad;
+    now->done = 0;
     job->bits = 0;
-    return job->put(job->context, job->packed, (size_t)(end - job->packed), fault);
+    return put_stripe(job, stripe + 1u == job->header.nstripes, fault);
 }
 
 static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fault) {
@@ -265,22 +317,26 @@ static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fa
         return fault->code;
     }
     if (log2 != 0) {
-        uint8_t *const entries = job->index + K3HUF_INDEX_HEADER_BYTES;
+        uint8_t *const entries = job->now.index + K3HUF_INDEX_HEADER_BYTES;
         const size_t before = part->at >> (log2 + 1u);
         k3huf_join_entries(entries + before * K3HUF_INDEX_ENTRY_BYTES, part->coded.entries,
                            k3huf_index_blocks(part->raw_bytes, log2), job->bits);
     }
-    job->bits = k3huf_join_part(job->packed + K3HUF_STRIPE_HEADER_BYTES, job->bits, &part->coded);
-    memcpy(job->even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes));
+    job->bits = k3huf_join_part(job->now.memory + K3HUF_STRIPE_HEADER_BYTES, job->bits, &part->coded);
+    memcpy(job->now.even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes));
     k3huf_progress_add(job->options->progress, part->raw_bytes);
-    return part->at + part->raw_bytes == stripe_bytes(job, part->stripe) ? finish_stripe(job, part->stripe, fault)
-                                                                         : K3HUF_EXIT_OK;
+    /* As many bytes as were read: never fewer than what this part makes. */
+    const enum k3huf_exit code = write_last(job, part->raw_bytes, fault);
+    return code == K3HUF_EXIT_OK && part->at + part->raw_bytes == stripe_bytes(job, part->stripe)
+               ? finish_stripe(job, part->stripe, fault)
+               : code;
 }
 
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
-                                 const uint8_t codelen[K3HUF_SYMBOLS], k3huf_put *put, void *context,
+                                 const uint8_t codelen[K3HUF_SYMBOLS], bool whole, k3huf_put *put, void *context,
                                  struct k3huf_run_header *header, struct k3huf_fault *fault) {
-    struct job job = {.options = options, .isa = k3huf_isa(), .input = input, .put = put, .context = context};
+    struct job job = {
+        .options = options, .isa = k3huf_isa(), .input = input, .whole = whole, .put = put, .context = context};
     uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     memcpy(job.header.codelen, codelen, K3HUF_SYMBOLS);
     enum k3huf_exit code = prepare(&job, fault);

@@ -1,6 +1,7 @@
 /* encode_run.h - bytes of a seekable input to one run, on several threads: whoever takes its parts writes them.
  *
- * Memory: one stripe as coded, and parts of 1/2 MiB (or one block) under way on each thread.
+ * Memory: two stripes as coded, one being gathered while the one before it is written, and parts of 1/2 MiB (or one
+ * block) under way on each thread.
  */
 #ifndef K3HUF_HOST_ENCODE_RUN_H
 #define K3HUF_HOST_ENCODE_RUN_H
@@ -31,13 +32,14 @@ enum k3huf_exit k3huf_count(struct k3huf_input *input, const struct k3huf_encode
 enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint64_t raw_bytes, uint32_t max_code_length,
                                   const char *name, uint8_t codelen[K3HUF_SYMBOLS], struct k3huf_fault *fault);
 
-/* Takes the next part of the run, whole: its header, or a stripe. Any code but K3HUF_EXIT_OK ends all. */
+/* Takes the next bytes of the run. Any code but K3HUF_EXIT_OK ends all. */
 typedef enum k3huf_exit k3huf_put(void *context, const uint8_t *part, size_t size, struct k3huf_fault *fault);
 
-/* Encode all of the input with that code. The run is the same for any number of threads. K3HUF_EXIT_IO where the input
- * holds an odd byte that the code has none for: it must have changed since it was counted. */
+/* Encode all of the input with that code. The run is the same for any number of threads. With `whole`, each part that
+ * is put is the header or a stripe; else pieces, a stripe's while the next one is encoded. K3HUF_EXIT_IO where the
+ * input holds an odd byte that the code has none for: it must have changed since it was counted. */
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
-                                 const uint8_t codelen[K3HUF_SYMBOLS], k3huf_put *put, void *context,
+                                 const uint8_t codelen[K3HUF_SYMBOLS], bool whole, k3huf_put *put, void *context,
                                  struct k3huf_run_header *header, struct k3huf_fault *fault);
 
 #endif

@@ -46,7 +46,9 @@ enum k3huf_exit k3huf_pack_run(struct k3huf_input *input, const char *out_name, 
     if (code == K3HUF_EXIT_OK) {
         code = k3huf_choose_code(counts.histogram, input->size, options->max_code_length, input->name, codelen, fault);
     }
-    if (code == K3HUF_EXIT_OK) { code = k3huf_encode_run(input, options, codelen, put, &job.writer, &header, fault); }
+    if (code == K3HUF_EXIT_OK) {
+        code = k3huf_encode_run(input, options, codelen, job.writer.check != NULL, put, &job.writer, &header, fault);
+    }
     if (code == K3HUF_EXIT_OK) { code = check_run(&job, input, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&job.writer.output, fault); }
     *result = (struct k3huf_pack_result){header.raw_bytes, job.writer.output.written, header.nstripes,

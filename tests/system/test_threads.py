@@ -231,10 +231,10 @@ class Memory(HostTest):
     def test_indexed(self):
         content = generate(96 << 20)
         write(self.path("in"), content)
-        # One stripe as coded, and per thread two parts with what becomes of them.
-        self.assert_good(self.limited(83 + 7 * 4 + 16, "pack", "-T", 7, "in", "run"))
-        self.assert_good(self.limited(83 + 16, "pack", "-T", 1, "--force", "in", "run"))
-        for threads, megabytes in ((1, 6), (2, 10), (7, 32)):
+        # Two stripes as coded, and per thread two parts (six where there is one) with what becomes of them.
+        self.assert_good(self.limited(2 * 83 + 7 * 4 + 16, "pack", "-T", 7, "in", "run"))
+        self.assert_good(self.limited(2 * 83 + 16, "pack", "-T", 1, "--force", "in", "run"))
+        for threads, megabytes in ((1, 10), (2, 10), (7, 32)):
             with self.subTest(threads=threads):
                 self.assert_good(self.limited(megabytes, "verify", "-T", threads, "run", "in"))
                 self.assert_good(self.limited(megabytes, "unpack", "-T", threads, "--force", "run", "out"))
