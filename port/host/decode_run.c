@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crc_join.h"
 #include "dispatch.h"
 #include "large.h"
 #include "pipeline.h"
@@ -450,6 +451,15 @@ static void work_group(void *context, unsigned slot) {
     (void)run->isa->decode_blocks(&run->table, &group->workspace, group->block, group->blocks, group->indexed);
 }
 
+static uint32_t block_crc(const void *context, size_t i) { return ((const struct k3huf_block *)context)[i].crc; }
+
+uint32_t k3huf_piece_crc(const struct k3huf_piece *piece) {
+    const struct k3huf_block *block = piece->block;
+    const unsigned n = piece->nblocks;
+    return n == 0 ? k3huf_crc32c_long(k3huf_isa(), 0, piece->data, piece->size)
+                  : k3huf_crc32c_join_all(block_crc, block, n, block[0].raw_bytes, block[n - 1].raw_bytes);
+}
+
 /* Blocks i ... end - 1 of a group lie in one stripe, one behind the other: one piece. */
 static enum k3huf_exit hand_on(struct k3huf_run_driver *run, const struct group *group, unsigned i, unsigned end,
                                struct k3huf_fault *fault) {
@@ -458,7 +468,9 @@ static enum k3huf_exit hand_on(struct k3huf_run_driver *run, const struct group 
                                 .offset = first->offset,
                                 .stripe = first->stripe,
                                 .stripe_offset = first->stripe_offset,
-                                .stripe_end = group->where[end - 1].stripe_end};
+                                .stripe_end = group->where[end - 1].stripe_end,
+                                .nblocks = group->indexed ? end - i : 0,
+                                .block = &group->block[i]};
     for (; i < end; i++) {
         piece.size += group->block[i].raw_bytes;
     }

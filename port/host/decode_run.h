@@ -24,7 +24,12 @@ struct k3huf_piece {
     uint32_t stripe;        /* the one stripe all of it belongs to */
     uint64_t stripe_offset; /* of data[0] in that decoded stripe; an even number */
     bool stripe_end;        /* the stripe's last byte is among them */
+    unsigned nblocks;       /* with an index: the blocks that it is; 0: none */
+    const struct k3huf_block *block;
 };
+
+/* CRC-32C of a piece: out of those of its blocks, which are checked, or else computed. */
+uint32_t k3huf_piece_crc(const struct k3huf_piece *piece);
 
 /* Takes decoded bytes, on the thread that called. Any code but K3HUF_EXIT_OK stops decoding and is passed on, with its
  * fault. */

@@ -26,7 +26,8 @@ struct part {
     uint8_t *memory; /* malloc'ed, and what is in it: */
     uint8_t *raw;
     struct k3huf_coded_part coded;
-    struct k3huf_counts counts;
+    struct k3huf_counts counts; /* counting */
+    uint32_t crc;               /* encoding */
     struct k3huf_fault fault;
 };
 
@@ -60,6 +61,7 @@ struct job {
     struct k3huf_encoder encoder;
     k3huf_put *put;
     void *context;
+    uint32_t crc; /* of all parts so far */
     struct gathered now;
     uint32_t bits; /* of its coded plane */
     /* The one before, written little by little so that the threads that encode need not wait for it. */
@@ -195,7 +197,6 @@ static void count(void *context, unsigned slot) {
     memset(&part->counts, 0, sizeof part->counts);
     if (part->fault.code == K3HUF_EXIT_OK) {
         job->isa->histogram_odd(part->counts.histogram, part->raw, part->raw_bytes);
-        part->counts.crc = k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes);
         part->counts.zeros = all_zero(part->raw, part->raw_bytes);
     }
 }
@@ -206,7 +207,6 @@ static enum k3huf_exit add_counts(void *context, unsigned slot, struct k3huf_fau
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         job->counts->histogram[symbol] += part->counts.histogram[symbol];
     }
-    job->counts->crc = k3huf_crc32c_join(job->counts->crc, part->counts.crc, part->raw_bytes);
     job->counts->zeros = job->counts->zeros && part->counts.zeros;
     k3huf_progress_add(job->options->progress, part->raw_bytes);
     if (part->fault.code != K3HUF_EXIT_OK) { *fault = part->fault; }
@@ -244,6 +244,20 @@ enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint6
 
 /* -------------------------------------------------------------------------------------------- second pass ---- */
 
+static uint32_t entry_crc(const void *context, size_t i) {
+    const uint8_t *crc = (const uint8_t *)context + i * K3HUF_INDEX_ENTRY_BYTES + 4;
+    return (uint32_t)crc[0] | (uint32_t)crc[1] << 8 | (uint32_t)crc[2] << 16 | (uint32_t)crc[3] << 24;
+}
+
+/* CRC-32C of a part that is encoded: the index has it in pieces. */
+static uint32_t part_crc(const struct job *job, const struct part *part) {
+    const uint32_t log2 = job->options->block_log2;
+    const uint32_t n = log2 == 0 ? 0 : k3huf_index_blocks(part->raw_bytes, log2);
+    const uint64_t block = (uint64_t)2 << log2;
+    return n == 0 ? k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes)
+                  : k3huf_crc32c_join_all(entry_crc, part->coded.entries, n, block, part->raw_bytes - (n - 1) * block);
+}
+
 static void encode(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
@@ -252,6 +266,7 @@ static void encode(void *context, unsigned slot) {
             K3HUF_OK) {
         (void)changed(job, &part->fault); /* a byte that the first pass did not see */
     }
+    if (part->fault.code == K3HUF_EXIT_OK) { part->crc = part_crc(job, part); }
 }
 
 /* Write up to `most` bytes of what there still is of the stripe before. */
@@ -324,6 +339,7 @@ static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fa
     }
     job->bits = k3huf_join_part(job->now.memory + K3HUF_STRIPE_HEADER_BYTES, job->bits, &part->coded);
     memcpy(job->now.even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes));
+    job->crc = k3huf_crc32c_join(job->crc, part->crc, part->raw_bytes);
     k3huf_progress_add(job->options->progress, part->raw_bytes);
     /* As many bytes as were read: never fewer than what this part makes. */
     const enum k3huf_exit code = write_last(job, part->raw_bytes, fault);
@@ -334,7 +350,7 @@ static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fa
 
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
                                  const uint8_t codelen[K3HUF_SYMBOLS], bool whole, k3huf_put *put, void *context,
-                                 struct k3huf_run_header *header, struct k3huf_fault *fault) {
+                                 struct k3huf_encoded *encoded, struct k3huf_fault *fault) {
     struct job job = {
         .options = options, .isa = k3huf_isa(), .input = input, .whole = whole, .put = put, .context = context};
     uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
@@ -348,7 +364,7 @@ enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_e
         code = put(context, bytes, sizeof bytes, fault);
     }
     if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) { code = run_pass(&job, encode, join, fault); }
-    *header = job.header;
+    *encoded = (struct k3huf_encoded){job.header, job.crc};
     release(&job);
     return code;
 }

@@ -20,7 +20,6 @@ struct k3huf_encode_options {
 /* What counting finds out. */
 struct k3huf_counts {
     uint64_t histogram[K3HUF_SYMBOLS]; /* of the odd bytes, counted from each stripe's first byte */
-    uint32_t crc;                      /* CRC-32C of all bytes */
     bool zeros;                        /* all of them are 0 */
 };
 
@@ -35,11 +34,17 @@ enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint6
 /* Takes the next bytes of the run. Any code but K3HUF_EXIT_OK ends all. */
 typedef enum k3huf_exit k3huf_put(void *context, const uint8_t *part, size_t size, struct k3huf_fault *fault);
 
+/* What encoding made. */
+struct k3huf_encoded {
+    struct k3huf_run_header header;
+    uint32_t crc; /* CRC-32C of the input's bytes */
+};
+
 /* Encode all of the input with that code. The run is the same for any number of threads. With `whole`, each part that
  * is put is the header or a stripe; else pieces, a stripe's while the next one is encoded. K3HUF_EXIT_IO where the
  * input holds an odd byte that the code has none for: it must have changed since it was counted. */
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
                                  const uint8_t codelen[K3HUF_SYMBOLS], bool whole, k3huf_put *put, void *context,
-                                 struct k3huf_run_header *header, struct k3huf_fault *fault);
+                                 struct k3huf_encoded *encoded, struct k3huf_fault *fault);
 
 #endif

@@ -37,7 +37,7 @@ enum k3huf_exit k3huf_pack_run(struct k3huf_input *input, const char *out_name, 
                                struct k3huf_fault *fault) {
     struct job job = {.progress = options->progress};
     struct k3huf_counts counts;
-    struct k3huf_run_header header = {0};
+    struct k3huf_encoded encoded = {.crc = 0};
     uint8_t codelen[K3HUF_SYMBOLS];
     enum k3huf_exit code = k3huf_run_writer_open(&job.writer, out_name, force, options->threads, take, &job, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
@@ -47,11 +47,11 @@ enum k3huf_exit k3huf_pack_run(struct k3huf_input *input, const char *out_name, 
         code = k3huf_choose_code(counts.histogram, input->size, options->max_code_length, input->name, codelen, fault);
     }
     if (code == K3HUF_EXIT_OK) {
-        code = k3huf_encode_run(input, options, codelen, job.writer.check != NULL, put, &job.writer, &header, fault);
+        code = k3huf_encode_run(input, options, codelen, job.writer.check != NULL, put, &job.writer, &encoded, fault);
     }
     if (code == K3HUF_EXIT_OK) { code = check_run(&job, input, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&job.writer.output, fault); }
-    *result = (struct k3huf_pack_result){header.raw_bytes, job.writer.output.written, header.nstripes,
+    *result = (struct k3huf_pack_result){encoded.header.raw_bytes, job.writer.output.written, encoded.header.nstripes,
                                          job.writer.output.stream};
     k3huf_run_writer_close(&job.writer);
     return code;
