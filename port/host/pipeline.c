@@ -76,8 +76,8 @@ static bool all_taken(const struct state *state) {
     return state->ended && !state->planning && state->taken == state->planned;
 }
 
-/* Whether the caller's thread works too. Where one thread is asked for it does not, once there is that one: it reads
- * ahead and takes, which writes, while the other computes. */
+/* Whether the caller's thread works as the others do. Where one thread is asked for there are two, and it does so only
+ * for want of anything else: it reads ahead and takes, which writes, while the other computes. */
 static bool caller_works(const struct state *state) { return state->pipeline->threads > 1 || state->helpers == 0; }
 
 /* Wake whom there is something to do for; `idle`: the thread that says so is about to sleep or to end. To wake a thread
@@ -225,6 +225,8 @@ enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct
             work(&state);
         } else if (may_plan(&state)) {
             plan_and_read(&state);
+        } else if (may_work(&state)) {
+            work(&state); /* all is read, and the other thread has not come to it */
         } else {
             state.caller_sleeps = true;
             wake(&state, true);
