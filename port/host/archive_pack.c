@@ -146,11 +146,12 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
     entry->offset = job->output.written;
     k3huf_input_view(&source, job->input, stretch->offset, stretch->bytes, job->input->name);
     if (code == K3HUF_EXIT_OK && is_run) {
+        const struct k3huf_sink sink = {.put = put, .context = &job->output, .file = &job->output};
         struct k3huf_encoded encoded = {.crc = 0};
         code = k3huf_choose_code(stretch->counts.histogram, stretch->bytes, job->options->max_code_length,
                                  job->input->name, codelen, fault);
         if (code == K3HUF_EXIT_OK) {
-            code = k3huf_encode_run(&source, job->options, codelen, false, put, &job->output, &encoded, fault);
+            code = k3huf_encode_run(&source, job->options, codelen, &stretch->counts, &sink, &encoded, fault);
         }
         entry->raw_crc = encoded.crc;
         job->result->runs++;
@@ -159,6 +160,11 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
     }
     entry->bytes = job->output.written - entry->offset;
     return code;
+}
+
+static void forget(struct stretch *stretch) {
+    free(stretch->counts.stripe);
+    stretch->counts.stripe = NULL;
 }
 
 /* What is pending becomes an entry. */
@@ -182,6 +188,7 @@ static enum k3huf_exit flush(struct job *job, struct k3huf_fault *fault) {
     entry.name_bytes = stretch->named;
     job->entry[job->nentries++] = entry;
     stretch->empty = true;
+    forget(stretch);
     return code;
 }
 
@@ -205,6 +212,8 @@ static enum k3huf_exit join(struct job *job, const struct stretch *next, bool *j
         both.tensor = next->tensor;
         both.named = next->named;
     }
+    both.counts.stripe = NULL;
+    forget(&job->pending);
     job->pending = both;
     *joined = true;
     return K3HUF_EXIT_OK;
@@ -238,7 +247,10 @@ static enum k3huf_exit add(struct job *job, uint64_t offset, uint64_t bytes, uin
     if (code == K3HUF_EXIT_OK && !zeros && !zeros_before) { code = join(job, &next, &joined, fault); }
     if (code == K3HUF_EXIT_OK && !joined) {
         code = flush(job, fault);
+        forget(&job->pending);
         job->pending = next;
+    } else {
+        forget(&next);
     }
     return code;
 }
@@ -385,6 +397,7 @@ enum k3huf_exit k3huf_archive_pack(struct k3huf_input *input, const struct k3huf
         code = pack(job, fault);
         k3huf_output_discard(&job->output);
     }
+    forget(&job->pending);
     free(job->entry);
     free(job->toc);
     free(job);
