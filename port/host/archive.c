@@ -72,6 +72,9 @@ bool k3huf_archive_page_read(const uint8_t bytes[K3HUF_ARCHIVE_PAGE], uint64_t f
                                         .source_mtime = (int64_t)load64(bytes + AT_MTIME)};
     if (page->archive_bytes > file_bytes) { return bad(fault, file_bytes, "the archive is cut short"); }
     if (page->archive_bytes < file_bytes) { return bad(fault, page->archive_bytes, "bytes after the archive's end"); }
+    if (page->source_bytes > INT64_MAX) {
+        return bad(fault, AT_SOURCE_BYTES, "the source is larger than any file can be");
+    }
     if (page->toc_offset % K3HUF_ARCHIVE_PAGE != 0 || page->toc_offset < K3HUF_ARCHIVE_PAGE ||
         page->toc_offset > page->archive_bytes) {
         return bad(fault, AT_TOC, "the table of contents has an impossible place");
@@ -271,6 +274,11 @@ bool k3huf_archive_toc_check(const struct k3huf_archive_page *page, const uint8_
         if (text == NULL && dims > page->ndims) { text = "the tensors' shapes are larger than all dimensions"; }
         if (text != NULL) { return bad(fault, page->toc_offset + tensor_at(page, i), text); }
         least = tensor.source_offset;
+    }
+    for (uint32_t i = 0; i < page->ndims; i++) {
+        if (k3huf_archive_dim_read(page, toc, i) > INT64_MAX) {
+            return bad(fault, page->toc_offset + dim_at(page, i), "a dimension is over 2^63 - 1");
+        }
     }
     return true;
 }

@@ -101,7 +101,6 @@ static enum k3huf_exit hand_on(struct cut *cut, const uint8_t *data, uint64_t si
                                struct k3huf_fault *fault) {
     uint64_t begin = cut->entry->source_offset + offset;
     uint64_t end = begin + size;
-    if (cut->whole) { cut->crc = k3huf_crc32c_long(k3huf_isa(), cut->crc, data, (size_t)size); }
     if (begin < cut->from) {
         data += cut->from - begin < size ? cut->from - begin : size;
         begin = cut->from;
@@ -111,6 +110,8 @@ static enum k3huf_exit hand_on(struct cut *cut, const uint8_t *data, uint64_t si
 }
 
 static enum k3huf_exit take_piece(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
+    struct cut *cut = context;
+    if (cut->whole) { cut->crc = k3huf_crc32c_join(cut->crc, k3huf_piece_crc(piece), piece->size); }
     return hand_on(context, piece->data, piece->size, piece->offset, fault);
 }
 
@@ -121,7 +122,10 @@ static enum k3huf_exit decode_stored(struct k3huf_input *entry, struct cut *cut,
     for (uint64_t at = 0; at < size && code == K3HUF_EXIT_OK;) {
         const size_t now = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
         code = read_exactly(entry, at, chunk, now, fault);
-        if (code == K3HUF_EXIT_OK) { code = hand_on(cut, chunk, now, at, fault); }
+        if (code == K3HUF_EXIT_OK) {
+            cut->crc = k3huf_crc32c_long(k3huf_isa(), cut->crc, chunk, now);
+            code = hand_on(cut, chunk, now, at, fault);
+        }
         at += now;
     }
     free(chunk);

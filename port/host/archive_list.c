@@ -173,6 +173,31 @@ static void print_families(const struct family *families, uint32_t n) {
 
 /* For programs ------------------------------------------------------------------------------------------------- */
 
+static bool is_text(const char *name, size_t size) {
+    json_t *text = json_stringn(name, size);
+    const bool is = text != NULL;
+    json_decref(text);
+    return is;
+}
+
+/* JSON is UTF-8; what is not cannot be listed. */
+static enum k3huf_exit check_text(const struct k3huf_archive *archive, struct k3huf_fault *fault) {
+    bool good = true;
+    for (uint32_t i = 0; i < archive->page.ntensors && good; i++) {
+        const struct row row = read_row(archive, i);
+        good = is_text(k3huf_archive_name(archive, row.tensor.name_at), row.tensor.name_bytes);
+    }
+    for (uint32_t i = 0; i < archive->page.nentries && good; i++) {
+        struct k3huf_archive_entry entry;
+        k3huf_archive_entry_read(archive->toc, i, &entry);
+        good = is_text(k3huf_archive_name(archive, entry.name_at), entry.name_bytes);
+    }
+    return good ? K3HUF_EXIT_OK
+                : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, archive->name, NULL,
+                                  "offset %" PRIu64 ": a name in the table of contents is not UTF-8",
+                                  archive->page.toc_offset);
+}
+
 static json_t *json_of_tensors(const struct k3huf_archive *archive) {
     json_t *tensors = json_array();
     for (uint32_t i = 0; i < archive->page.ntensors; i++) {
@@ -236,7 +261,8 @@ enum k3huf_exit k3huf_archive_print(const struct k3huf_archive *archive, const s
     uint32_t n = 0;
     enum k3huf_exit code = gather(archive, &families, &n, fault);
     if (code == K3HUF_EXIT_OK && options->json) {
-        code = print_json(archive, families, n, fault);
+        code = check_text(archive, fault);
+        if (code == K3HUF_EXIT_OK) { code = print_json(archive, families, n, fault); }
     } else if (code == K3HUF_EXIT_OK) {
         if (options->tensors) { print_tensors(archive); }
         if (options->families) { print_summary(archive); }

@@ -3,8 +3,8 @@
  * The one place of the host tool that walks a run's stripes to decode them. Jobs are groups of blocks of indexed
  * stripes, or of whole stripes without an index, several of them side by side on each thread.
  *
- * Memory in flight is bounded: with an index 2 x threads groups (with one thread a single one) of 1/2 MiB of raw bytes,
- * or of a block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
+ * Memory in flight is bounded: with an index 2 x threads groups (with one thread 6) of 1/2 MiB of raw bytes, or of a
+ * block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
  * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds
  * one stripe as coded.
  *
@@ -24,7 +24,12 @@ struct k3huf_piece {
     uint32_t stripe;        /* the one stripe all of it belongs to */
     uint64_t stripe_offset; /* of data[0] in that decoded stripe; an even number */
     bool stripe_end;        /* the stripe's last byte is among them */
+    unsigned nblocks;       /* with an index: the blocks that it is; 0: none */
+    const struct k3huf_block *block;
 };
+
+/* CRC-32C of a piece: out of those of its blocks, which are checked, or else computed. */
+uint32_t k3huf_piece_crc(const struct k3huf_piece *piece);
 
 /* Takes decoded bytes, on the thread that called. Any code but K3HUF_EXIT_OK stops decoding and is passed on, with its
  * fault. */

@@ -1,7 +1,8 @@
-/* fuzz_index.c - fuzz target: the block index alone (k3huf_index_probe, k3huf_index_read, k3huf_block_init), for
- * stripes of any claimed size, most of which no run in memory could hold. The input is the three numbers of a stripe
- * header and the first bytes of its filler. The verdict, its place and every block must be what FORMAT.md says, as
- * `expect` below has it, and with less of the filler at hand the reader must wait or say the same. */
+/* fuzz_index.c - fuzz target: the block index alone (k3huf_index_probe, k3huf_index_read, k3huf_block_init,
+ * k3huf_index_seal), for stripes of any claimed size, most of which no run in memory could hold. The input is the three
+ * numbers of a stripe header and the first bytes of its filler. The verdict, its place and every block must be what
+ * FORMAT.md says, as `expect` below has it, and with less of the filler at hand the reader must wait or say the same.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +140,33 @@ static void check_blocks(const struct k3huf_index *index, const struct k3huf_str
     if (index->nblocks > 0 && raw != stripe->raw_bytes) { k3huf_fuzz_found("blocks that are not the stripe", NULL); }
 }
 
+/* An index that is read is the one that is written for its stripe. */
+static void write_again(const uint8_t *filler, const struct k3huf_stripe_header *stripe) {
+    const size_t size = k3huf_index_bytes(stripe->raw_bytes, filler[6]);
+    uint8_t *const index = malloc(size);
+    if (index == NULL) { abort(); }
+    memcpy(index, filler, size);
+    memset(index, 0xC5, HEADER);
+    k3huf_index_seal(index, stripe->raw_bytes, filler[6]);
+    if (memcmp(index, filler, size) != 0) { k3huf_fuzz_found("an index written again", NULL); }
+    free(index);
+}
+
+/* CRCs side by side, of spans of the input. */
+static void crc_lanes(const uint8_t *data, size_t size) {
+    uint32_t crc[K3HUF_LANES], expected[K3HUF_LANES];
+    const uint8_t *lane[K3HUF_LANES];
+    const uint32_t lanes = 1u + (uint32_t)(size % K3HUF_LANES);
+    const size_t each = size / K3HUF_LANES;
+    for (uint32_t i = 0; i < lanes; i++) {
+        lane[i] = data + i * each;
+        crc[i] = (uint32_t)k3huf_fuzz_get(data, 4) + i;
+        expected[i] = k3huf_reference_crc32c(crc[i], lane[i], each);
+    }
+    k3huf_crc32c_lanes(crc, lane, each, lanes);
+    if (memcmp(crc, expected, lanes * sizeof crc[0]) != 0) { k3huf_fuzz_found("CRCs side by side", NULL); }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < CONTROL) { return 0; }
     /* As k3huf_stripe_header_read() lets it through: its sizes are in range, and fit each other loosely. */
@@ -146,6 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                                (uint32_t)k3huf_fuzz_get(data + 4, 4) % (K3HUF_STRIPE_RAW_MAX + 1u),
                                                (uint32_t)k3huf_fuzz_get(data + 8, 4)};
     if (stripe.raw_bytes == 0) { return 0; }
+    crc_lanes(data, size);
     const size_t whole = size - CONTROL < stripe.pad ? size - CONTROL : stripe.pad;
     for (size_t n = 0; n <= whole; n += n < 40 || n + 9 >= whole ? 1 : 1 + (n & 7u)) {
         uint8_t *const filler = malloc(n == 0 ? 1 : n); /* just as large, so that no byte behind it is looked at */
@@ -168,6 +197,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             k3huf_fuzz_found("the block that an offset is of", NULL);
         }
         check_blocks(&index, &stripe, filler);
+        if (index.nblocks > 0) { write_again(filler, &stripe); }
         free(filler);
         if (n == whole) { break; }
     }

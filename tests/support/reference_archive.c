@@ -146,6 +146,9 @@ static const char *tensors_fault(const struct k3huf_reference_archive *archive) 
         }
         least = offset;
     }
+    for (uint32_t i = 0; i < archive->ndims; i++) {
+        if (archive->dims[(size_t)i * 8u + 7u] > 127) { return "dimension"; }
+    }
     return NULL;
 }
 
@@ -156,6 +159,7 @@ const char *k3huf_reference_archive_open(struct k3huf_reference_archive *archive
     if (get(bytes + 16, 8) != size) { return "archive_bytes"; }
     const char *wrong = k3huf_reference_archive_parts(archive, bytes, size);
     if (wrong != NULL) { return wrong; }
+    if (archive->source_bytes >> 63 != 0) { return "source_bytes beyond files"; }
     if (archive->toc_offset % K3HUF_REFERENCE_PAGE != 0 || archive->toc_offset < K3HUF_REFERENCE_PAGE) {
         return "toc_offset";
     }

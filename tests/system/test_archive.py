@@ -428,7 +428,8 @@ class ArchiveRefusals(ArchiveTest):
                 ([("<Q", 32, 1 << 40)], "impossible size"), ([("<Q", 32, 10)], "impossible size"),
                 ([("<I", 44, 0xFFFFFFFF)], "impossible size"), ([("<I", 64, 0xFFFFFFFF)], "impossible size"),
                 ([("<I", 68, 0xFFFFFFFF)], "impossible size"),
-                ([("<Q", 48, 1 << 63)], "do not cover the source"), ([("<I", 56, 1)], "CRC-32C of the source"),
+                ([("<Q", 48, 1 << 62)], "do not cover the source"), ([("<Q", 48, 1 << 63)], "larger than any file"),
+                ([("<I", 56, 1)], "CRC-32C of the source"),
                 ([("<Q", toc, big)], "impossible place"), ([("<Q", toc, 0)], "impossible place"),
                 ([("<Q", toc, 4097)], "impossible place"), ([("<Q", toc + 8, big)], "impossible place"),
                 ([("<Q", toc + 16, 1)], "does not begin where"), ([("<Q", toc + 24, 0)], "impossible size in the source"),
@@ -443,6 +444,13 @@ class ArchiveRefusals(ArchiveTest):
                 ([("<Q", tensors + 8, 0)], "without bytes has an entry")):
             with self.subTest(pattern=pattern, changes=changes):
                 self.refuses_archive(self.resealed(packed, changes), pattern)
+        # A name that is not text: all can be unpacked, but it cannot be listed in JSON, and is not left out of it.
+        bad = bytearray(packed)
+        bad[-1] = 0xFF
+        write(self.path("odd.k3a"), self.resealed(bad, []))
+        self.good("verify", "odd.k3a")
+        self.good("list", "odd.k3a")
+        self.refuses(CORRUPT, "odd.k3a: offset [0-9]+: a name .* is not UTF-8", "list", "--json", "odd.k3a")
         # The run is told to be of another size.
         run = [i for i, entry in enumerate(archive.entries) if entry["kind"] == RUN][0]
         bad = bytearray(packed)

@@ -207,20 +207,34 @@ static void archive_fields(void **state) {
             }
         }
     }
-    assert_true(opened > 0); /* dimensions may be anything */
+    assert_true(opened > 0); /* dimensions may be anything up to 2^63 - 1 */
+    for (unsigned over = 0; over < 2; over++) {
+        make(bytes, K3HUF_ENTRY_STORED);
+        put(bytes + TOC_AT + 144, 8, (uint64_t)INT64_MAX + over);
+        seal(bytes);
+        assert_int_equal(read_archive(bytes, sizeof bytes, "a dimension"),
+                         over == 0 ? K3HUF_EXIT_OK : K3HUF_EXIT_CORRUPT);
+    }
 }
 
-/* An archive of 8 KiB may be of nearly 2^64 zeros: nothing may go over them one by one but who writes them. */
+/* An archive of 8 KiB may be of nearly 2^63 zeros: nothing may go over them one by one but who writes them. */
 static void zeros_without_end(void **state) {
     (void)state;
     static uint8_t bytes[ARCHIVE_BYTES];
     for (size_t i = 1; i < CLAIMS; i++) {
-        const uint64_t zeros = claims[i] > UINT64_MAX - 600 ? UINT64_MAX - 600 : claims[i];
+        const uint64_t zeros = claims[i] > INT64_MAX - 600 ? INT64_MAX - 600 : claims[i];
         make(bytes, K3HUF_ENTRY_STORED);
         put(bytes + 48, 8, 600 + zeros);
         put(bytes + TOC_AT + 48 + 24, 8, zeros);
         seal(bytes);
         assert_int_equal(read_archive(bytes, sizeof bytes, "zeros"), K3HUF_EXIT_OK);
+        if (zeros == INT64_MAX - 600) { /* and one more */
+            put(bytes + 48, 8, UINT64_C(1) << 63);
+            put(bytes + TOC_AT + 48 + 24, 8, zeros + 1);
+            seal(bytes);
+            assert_int_equal(read_archive(bytes, sizeof bytes, "too many zeros"), K3HUF_EXIT_CORRUPT);
+            continue;
+        }
         /* Compared with a source that is not so long: until that ends. */
         static uint8_t source[600];
         struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
