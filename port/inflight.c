@@ -558,7 +558,7 @@ static bool step_plain(struct k3huf_inflight *e, struct k3huf_stage *s) {
     return true;
 }
 
-/* ---- bytes that are not coded: read ahead as a plane is, checked and written in order on core 0 */
+/* ---- bytes that are not coded: read ahead as a plane is, in order on core 0; a CRC of all, what is wanted written */
 
 /* One chunk. true: something was done. */
 static bool step_copy(struct k3huf_inflight *e, struct k3huf_stage *s) {
@@ -569,16 +569,17 @@ static bool step_copy(struct k3huf_inflight *e, struct k3huf_stage *s) {
     if (wait) { return e->ending; }
     if (span != NULL) {
         const uint8_t *const bytes = span->buffer + span->skip;
+        uint32_t written = 0;
         const uint64_t began = now(e);
         e->tally->crc = k3huf_crc32c(e->tally->crc, bytes, span->size);
         const uint64_t checked = now(e);
-        if (!write_host(e, 0, span->offset, bytes, span->size)) {
+        if (!write_wanted(e, 0, span->offset, bytes, span->size, &written)) {
             fail(e, failure_at(e, K3HUF_JOB_E_WINDOW, s->number, K3HUF_NO_BLOCK, span->offset));
             return true;
         }
         e->tally->decode_ticks += checked - began;
         e->tally->write_ticks += now(e) - checked;
-        e->tally->bytes += span->size;
+        e->tally->bytes += written;
         use_plain(span, plane, 0);
     } else {
         s->state = K3HUF_STAGE_UNUSED;
@@ -589,14 +590,20 @@ static bool step_copy(struct k3huf_inflight *e, struct k3huf_stage *s) {
 
 /* ---- jobs */
 
+/* Whether the source, of `bytes` bytes, has those that the job wants. */
+static bool part_is_there(const struct k3huf_job *job, uint64_t bytes) {
+    return job->from <= bytes && job->destination_bytes <= bytes - job->from;
+}
+
 /* A COPY is a run of one stripe that is neither. */
 static void begin_copy(struct k3huf_inflight *e) {
     const struct k3huf_job *const job = &e->record->job;
     struct k3huf_stage *const s = &e->stage[0];
-    if (job->run_bytes > job->destination_bytes) {
-        fail(e, failure_at(e, K3HUF_JOB_E_DESTINATION_SMALL, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
+    if (!part_is_there(job, job->run_bytes)) {
+        fail(e, failure_at(e, K3HUF_JOB_E_PART, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 0));
         return;
     }
+    e->to = job->from + job->destination_bytes;
     e->plain.coded = (struct k3huf_plain_plane){0, job->run_bytes, 0, 0};
     e->stripes = 1;
     e->open_next = 1;
@@ -652,7 +659,7 @@ static void read_run_header(struct k3huf_inflight *e, const uint8_t *bytes) {
     if (status != K3HUF_OK) {
         fail(e, failure_at(e, (uint32_t)status, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, bad));
     } else if (job->kind == K3HUF_KIND_PART) {
-        if (job->from > e->run.raw_bytes || job->destination_bytes > e->run.raw_bytes - job->from) {
+        if (!part_is_there(job, e->run.raw_bytes)) {
             fail(e, failure_at(e, K3HUF_JOB_E_PART, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, 8));
         } else if (job->destination_bytes > 0) {
             e->to = job->from + job->destination_bytes;

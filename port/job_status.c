@@ -26,7 +26,7 @@ const char *k3huf_job_status_text(uint32_t status) {
     case K3HUF_JOB_E_READ_TIMEOUT: return "the drive did not answer in time";
     case K3HUF_JOB_E_DRIVE: return "the drive or its controller failed";
     case K3HUF_JOB_E_WINDOW: return "host memory cannot be written";
-    case K3HUF_JOB_E_PART: return "the run has no such raw bytes";
+    case K3HUF_JOB_E_PART: return "the source has no such bytes";
     case K3HUF_JOB_STATUS_END: break;
     }
     return "unknown status";

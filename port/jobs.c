@@ -177,7 +177,7 @@ static uint32_t check_destination(const struct k3huf_jobs *jobs, const struct k3
 
 static uint32_t check(const struct k3huf_jobs *jobs, const struct k3huf_job *job, const uint8_t *bytes) {
     if (job->kind < K3HUF_KIND_DECODE || job->kind > K3HUF_KIND_COPY ||
-        (job->kind != K3HUF_KIND_PART && k3huf_get32(bytes + K3HUF_JOB_PART_OFFSET) != 0)) {
+        (!k3huf_job_is_part(job->kind) && k3huf_get32(bytes + K3HUF_JOB_PART_OFFSET) != 0)) {
         return K3HUF_JOB_E_KIND;
     }
     if ((job->options & ~(K3HUF_OPTION_TRACE | K3HUF_OPTION_REQUIRE_INDEX)) != 0) { return K3HUF_JOB_E_OPTIONS; }

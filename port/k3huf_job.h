@@ -62,24 +62,25 @@ extern "C" {
 /* ---- submission ring: one job, 64 bytes ---- */
 
 #define K3HUF_JOB_BYTES 64u
-#define K3HUF_JOB_ID 0u                 /* u64, the host's own */
-#define K3HUF_JOB_KIND 8u               /* u32, K3HUF_KIND_... */
-#define K3HUF_JOB_OPTIONS 12u           /* u32, K3HUF_OPTION_... */
-#define K3HUF_JOB_LBA 16u               /* u64, first logical block of the source; for CANCEL the id to cancel */
-#define K3HUF_JOB_OFFSET 24u            /* u64, the run's first byte, counted from that block's; PART: see below */
-#define K3HUF_JOB_RUN_BYTES 32u         /* u64, bytes of the run on the drive; none behind them is looked at */
-#define K3HUF_JOB_DESTINATION 40u       /* u64, offset in the window */
-#define K3HUF_JOB_DESTINATION_BYTES 48u /* u64, at least the run's raw bytes; PART: the raw bytes wanted */
+#define K3HUF_JOB_ID 0u           /* u64, the host's own */
+#define K3HUF_JOB_KIND 8u         /* u32, K3HUF_KIND_... */
+#define K3HUF_JOB_OPTIONS 12u     /* u32, K3HUF_OPTION_... */
+#define K3HUF_JOB_LBA 16u         /* u64, first logical block of the source; for CANCEL the id to cancel */
+#define K3HUF_JOB_OFFSET 24u      /* u64, the run's first byte, counted from that block's; PART, COPY: see below */
+#define K3HUF_JOB_RUN_BYTES 32u   /* u64, bytes of the run on the drive; none behind them is looked at */
+#define K3HUF_JOB_DESTINATION 40u /* u64, offset in the window */
+#define K3HUF_JOB_DESTINATION_BYTES 48u /* u64, at least the run's raw bytes; PART, COPY: the bytes wanted */
                                         /* u32 at 56: 0 */
-#define K3HUF_JOB_PART_FROM 24u         /* u64, of a PART: the first raw byte wanted */
-#define K3HUF_JOB_PART_OFFSET 56u       /* u32, of a PART: the run's first byte, counted from that block's */
+#define K3HUF_JOB_PART_FROM 24u         /* u64, of PART and COPY: the first byte wanted */
+#define K3HUF_JOB_PART_OFFSET 56u       /* u32, of PART and COPY: the source's first byte, counted from that block's */
 #define K3HUF_JOB_PHASE 60u             /* u32, bit 0: phase, others 0. Written last */
 
 #define K3HUF_KIND_DECODE 1u /* decode a run into the destination */
 #define K3HUF_KIND_LIST 2u   /* copy the image's table of contents (k3huf_image.h) into the destination, if sound */
 #define K3HUF_KIND_CANCEL 3u /* end a job early; it completes as cancelled, or as whatever it came to before */
 #define K3HUF_KIND_PART 4u   /* decode some of a run's raw bytes, one behind the other, into the destination */
-#define K3HUF_KIND_COPY 5u   /* copy bytes of the drive, RUN_BYTES of them, as they are; the completion has their CRC */
+#define K3HUF_KIND_COPY                                                                                                \
+    5u /* copy some of RUN_BYTES bytes of the drive as they are; the completion has the CRC of them all */
 
 #define K3HUF_OPTION_TRACE 1u         /* a log line for each block group handed to a core */
 #define K3HUF_OPTION_REQUIRE_INDEX 2u /* refuse stripes without block index: nothing unchecked reaches the host */
@@ -104,7 +105,7 @@ extern "C" {
 #define K3HUF_COMPLETION_GROUPS 92u     /* u32, block groups decoded */
 #define K3HUF_COMPLETION_AHEAD 96u /* u64, block groups with reads outstanding, summed at the start of decoding... */
 #define K3HUF_COMPLETION_AHEAD_OF 104u /* u32, ...this many groups: those after which more were left to read */
-#define K3HUF_COMPLETION_CRC 108u      /* u32, of a COPY: CRC-32C of the bytes written */
+#define K3HUF_COMPLETION_CRC 108u      /* u32, of a COPY: CRC-32C of all RUN_BYTES */
 #define K3HUF_COMPLETION_READ 112u     /* u64, bytes read from the drive, in whole logical blocks */
                                        /* u32 at 120: 0 */
 #define K3HUF_COMPLETION_PHASE 124u    /* u32, bit 0: phase. Written last */
@@ -133,7 +134,7 @@ enum k3huf_job_status {
     K3HUF_JOB_E_READ_TIMEOUT,      /* the drive did not answer in time */
     K3HUF_JOB_E_DRIVE,             /* the drive or its controller failed in another way */
     K3HUF_JOB_E_WINDOW,            /* host memory could not be written */
-    K3HUF_JOB_E_PART,              /* PART: the run has no such raw bytes */
+    K3HUF_JOB_E_PART,              /* PART, COPY: the source has no such bytes */
     K3HUF_JOB_STATUS_END
 };
 
@@ -173,16 +174,19 @@ struct k3huf_job {
     uint64_t run_bytes;
     uint64_t destination;
     uint64_t destination_bytes;
-    uint64_t from; /* of a PART; 0 */
+    uint64_t from; /* of PART and COPY; others 0 */
 };
 
-/* The offset of a PART is below 2^32: less than a logical block's bytes, as a rule. */
+/* Whether jobs of this kind say which of the source's bytes are wanted. */
+static inline int k3huf_job_is_part(uint32_t kind) { return kind == K3HUF_KIND_PART || kind == K3HUF_KIND_COPY; }
+
+/* The offset of such a job is below 2^32: less than a logical block's bytes, as a rule. */
 static inline void k3huf_job_put(uint8_t bytes[K3HUF_JOB_BYTES], const struct k3huf_job *job, uint32_t phase) {
     k3huf_put64(bytes + K3HUF_JOB_ID, job->id);
     k3huf_put32(bytes + K3HUF_JOB_KIND, job->kind);
     k3huf_put32(bytes + K3HUF_JOB_OPTIONS, job->options);
     k3huf_put64(bytes + K3HUF_JOB_LBA, job->lba);
-    const int part = job->kind == K3HUF_KIND_PART;
+    const int part = k3huf_job_is_part(job->kind);
     k3huf_put64(bytes + K3HUF_JOB_OFFSET, part ? job->from : job->offset);
     k3huf_put64(bytes + K3HUF_JOB_RUN_BYTES, job->run_bytes);
     k3huf_put64(bytes + K3HUF_JOB_DESTINATION, job->destination);
@@ -195,7 +199,7 @@ static inline void k3huf_job_get(const uint8_t bytes[K3HUF_JOB_BYTES], struct k3
     job->kind = k3huf_get32(bytes + K3HUF_JOB_KIND);
     job->options = k3huf_get32(bytes + K3HUF_JOB_OPTIONS);
     job->lba = k3huf_get64(bytes + K3HUF_JOB_LBA);
-    const int part = job->kind == K3HUF_KIND_PART;
+    const int part = k3huf_job_is_part(job->kind);
     job->offset = part ? k3huf_get32(bytes + K3HUF_JOB_PART_OFFSET) : k3huf_get64(bytes + K3HUF_JOB_OFFSET);
     job->from = part ? k3huf_get64(bytes + K3HUF_JOB_PART_FROM) : 0;
     job->run_bytes = k3huf_get64(bytes + K3HUF_JOB_RUN_BYTES);

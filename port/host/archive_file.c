@@ -90,6 +90,7 @@ struct cut {
     uint64_t from;
     uint64_t to;
     bool whole; /* all of it is decoded, so that its CRC can be checked */
+    bool require_index;
     uint32_t crc;
     k3huf_take_source *take;
     void *context;
@@ -100,7 +101,6 @@ static enum k3huf_exit hand_on(struct cut *cut, const uint8_t *data, uint64_t si
                                struct k3huf_fault *fault) {
     uint64_t begin = cut->entry->source_offset + offset;
     uint64_t end = begin + size;
-    if (cut->whole) { cut->crc = k3huf_crc32c_long(k3huf_isa(), cut->crc, data, (size_t)size); }
     if (begin < cut->from) {
         data += cut->from - begin < size ? cut->from - begin : size;
         begin = cut->from;
@@ -110,6 +110,8 @@ static enum k3huf_exit hand_on(struct cut *cut, const uint8_t *data, uint64_t si
 }
 
 static enum k3huf_exit take_piece(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
+    struct cut *cut = context;
+    if (cut->whole) { cut->crc = k3huf_crc32c_join(cut->crc, k3huf_piece_crc(piece), piece->size); }
     return hand_on(context, piece->data, piece->size, piece->offset, fault);
 }
 
@@ -120,7 +122,10 @@ static enum k3huf_exit decode_stored(struct k3huf_input *entry, struct cut *cut,
     for (uint64_t at = 0; at < size && code == K3HUF_EXIT_OK;) {
         const size_t now = size - at < CHUNK ? (size_t)(size - at) : CHUNK;
         code = read_exactly(entry, at, chunk, now, fault);
-        if (code == K3HUF_EXIT_OK) { code = hand_on(cut, chunk, now, at, fault); }
+        if (code == K3HUF_EXIT_OK) {
+            cut->crc = k3huf_crc32c_long(k3huf_isa(), cut->crc, chunk, now);
+            code = hand_on(cut, chunk, now, at, fault);
+        }
         at += now;
     }
     free(chunk);
@@ -160,8 +165,9 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
             cut->whole = code == K3HUF_EXIT_OK && facts.indexed < facts.nstripes;
         }
         if (code == K3HUF_EXIT_OK) {
-            code = cut->whole ? k3huf_decode_run(&view, threads, take_piece, cut, NULL, fault)
-                              : k3huf_decode_range(&view, threads, from, to, take_piece, cut, fault);
+            const struct k3huf_decoding how = {threads, cut->require_index};
+            code = cut->whole ? k3huf_decode_run(&view, how, take_piece, cut, NULL, fault)
+                              : k3huf_decode_range(&view, how, from, to, take_piece, cut, fault);
         }
     }
     if (code == K3HUF_EXIT_OK && cut->whole && cut->crc != entry->raw_crc) {
@@ -198,6 +204,7 @@ enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t fro
         struct cut cut = {.entry = &entry,
                           .from = from < entry.source_offset ? entry.source_offset : from,
                           .to = to < end ? to : end,
+                          .require_index = archive->require_index,
                           .take = take,
                           .context = context};
         if (cut.from < cut.to) {

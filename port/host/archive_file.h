@@ -11,7 +11,8 @@ struct k3huf_archive {
     const char *name;          /* for messages; the caller's */
     struct k3huf_input *input; /* the caller's; NULL where it is not a file */
     struct k3huf_archive_page page;
-    uint8_t *toc; /* malloc'ed, checked */
+    uint8_t *toc;       /* malloc'ed, checked */
+    bool require_index; /* the caller's wish, false to begin with: refuse runs without block index when decoding */
 };
 
 /* Whether a seekable input begins as an archive does. */

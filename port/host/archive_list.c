@@ -278,21 +278,12 @@ enum k3huf_exit k3huf_archive_print(const struct k3huf_archive *archive, const s
 
 /* Command ------------------------------------------------------------------------------------------------------ */
 
-enum { OPTION_JSON = 256 };
-
 static enum k3huf_exit run_list(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, OPTION_JSON}, {"help", no_argument, NULL, 'h'}, {0}};
     struct k3huf_list_options chosen = {.tensors = true};
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        switch (option) {
-        case OPTION_JSON: chosen.json = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-    }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 1, 1, fault);
+    const struct k3huf_option options[] = {{"json", 0, K3HUF_OPTION_ON, &chosen.json, 0, 0}, {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    code = k3huf_option_operands(argc, argv, 1, 1, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     struct k3huf_input input;
     struct k3huf_archive archive = {.toc = NULL};

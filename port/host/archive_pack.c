@@ -7,6 +7,7 @@
 
 #include "archive_file.h"
 #include "crc_join.h"
+#include "dispatch.h"
 #include "output.h"
 #include "package_merge.h"
 
@@ -94,7 +95,7 @@ static enum k3huf_exit put(void *context, const uint8_t *part, size_t size, stru
     return k3huf_output_write(context, part, size, fault);
 }
 
-static enum k3huf_exit store(struct job *job, struct k3huf_input *source, struct k3huf_fault *fault) {
+static enum k3huf_exit store(struct job *job, struct k3huf_input *source, uint32_t *crc, struct k3huf_fault *fault) {
     const size_t most = source->size < CHUNK ? (size_t)source->size : CHUNK;
     uint8_t *chunk = malloc(most);
     enum k3huf_exit code = chunk == NULL ? k3huf_fault_memory(fault, most) : K3HUF_EXIT_OK;
@@ -104,7 +105,10 @@ static enum k3huf_exit store(struct job *job, struct k3huf_input *source, struct
         if (code == K3HUF_EXIT_OK && got == 0) {
             code = k3huf_fault_set(fault, K3HUF_EXIT_IO, source->name, NULL, "changed while it was read");
         }
-        if (code == K3HUF_EXIT_OK) { code = k3huf_output_write(&job->output, chunk, got, fault); }
+        if (code == K3HUF_EXIT_OK) {
+            *crc = k3huf_crc32c_long(k3huf_isa(), *crc, chunk, got);
+            code = k3huf_output_write(&job->output, chunk, got, fault);
+        }
         done += got;
         k3huf_progress_add(job->options->progress, got);
     }
@@ -131,27 +135,36 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
         !is_zeros && stretch->is_float && run_bytes(job, stretch->bytes, stretch->bits) < stretch->bytes;
     *entry = (struct k3huf_archive_entry){.source_offset = stretch->offset,
                                           .raw_bytes = stretch->bytes,
-                                          .raw_crc = stretch->counts.crc,
                                           .kind = is_zeros ? K3HUF_ENTRY_ZEROS
                                                   : is_run ? K3HUF_ENTRY_RUN
                                                            : K3HUF_ENTRY_STORED};
-    if (is_zeros) { return K3HUF_EXIT_OK; }
+    if (is_zeros) {
+        entry->raw_crc = k3huf_crc32c_zeros(entry->raw_bytes);
+        return K3HUF_EXIT_OK;
+    }
     enum k3huf_exit code = align(job, fault);
     entry->offset = job->output.written;
     k3huf_input_view(&source, job->input, stretch->offset, stretch->bytes, job->input->name);
     if (code == K3HUF_EXIT_OK && is_run) {
-        struct k3huf_run_header header;
+        const struct k3huf_sink sink = {.put = put, .context = &job->output, .file = &job->output};
+        struct k3huf_encoded encoded = {.crc = 0};
         code = k3huf_choose_code(stretch->counts.histogram, stretch->bytes, job->options->max_code_length,
                                  job->input->name, codelen, fault);
         if (code == K3HUF_EXIT_OK) {
-            code = k3huf_encode_run(&source, job->options, codelen, put, &job->output, &header, fault);
+            code = k3huf_encode_run(&source, job->options, codelen, &stretch->counts, &sink, &encoded, fault);
         }
+        entry->raw_crc = encoded.crc;
         job->result->runs++;
     } else if (code == K3HUF_EXIT_OK) {
-        code = store(job, &source, fault);
+        code = store(job, &source, &entry->raw_crc, fault);
     }
     entry->bytes = job->output.written - entry->offset;
     return code;
+}
+
+static void forget(struct stretch *stretch) {
+    free(stretch->counts.stripe);
+    stretch->counts.stripe = NULL;
 }
 
 /* What is pending becomes an entry. */
@@ -175,6 +188,7 @@ static enum k3huf_exit flush(struct job *job, struct k3huf_fault *fault) {
     entry.name_bytes = stretch->named;
     job->entry[job->nentries++] = entry;
     stretch->empty = true;
+    forget(stretch);
     return code;
 }
 
@@ -185,7 +199,6 @@ static enum k3huf_exit join(struct job *job, const struct stretch *next, bool *j
     *joined = false;
     if (pending->empty || pending->is_float != next->is_float) { return K3HUF_EXIT_OK; }
     both.bytes += next->bytes;
-    both.counts.crc = k3huf_crc32c_join(both.counts.crc, next->counts.crc, next->bytes);
     both.counts.zeros = both.counts.zeros && next->counts.zeros;
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         both.counts.histogram[symbol] += next->counts.histogram[symbol];
@@ -199,6 +212,8 @@ static enum k3huf_exit join(struct job *job, const struct stretch *next, bool *j
         both.tensor = next->tensor;
         both.named = next->named;
     }
+    both.counts.stripe = NULL;
+    forget(&job->pending);
     job->pending = both;
     *joined = true;
     return K3HUF_EXIT_OK;
@@ -232,7 +247,10 @@ static enum k3huf_exit add(struct job *job, uint64_t offset, uint64_t bytes, uin
     if (code == K3HUF_EXIT_OK && !zeros && !zeros_before) { code = join(job, &next, &joined, fault); }
     if (code == K3HUF_EXIT_OK && !joined) {
         code = flush(job, fault);
+        forget(&job->pending);
         job->pending = next;
+    } else {
+        forget(&next);
     }
     return code;
 }
@@ -379,6 +397,7 @@ enum k3huf_exit k3huf_archive_pack(struct k3huf_input *input, const struct k3huf
         code = pack(job, fault);
         k3huf_output_discard(&job->output);
     }
+    forget(&job->pending);
     free(job->entry);
     free(job->toc);
     free(job);

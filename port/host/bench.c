@@ -301,36 +301,21 @@ static enum k3huf_exit isa_option(const char *name, const struct k3huf_isa **isa
     return K3HUF_EXIT_OK;
 }
 
-enum { OPTION_JSON = 256, OPTION_RUNS, OPTION_SIZE, OPTION_ISA, OPTION_CPU_TIME };
-
 static enum k3huf_exit run_bench(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"json", no_argument, NULL, OPTION_JSON},
-                                            {"runs", required_argument, NULL, OPTION_RUNS},
-                                            {"size", required_argument, NULL, OPTION_SIZE},
-                                            {"isa", required_argument, NULL, OPTION_ISA},
-                                            {"cpu-time", no_argument, NULL, OPTION_CPU_TIME},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     struct options chosen = {.runs = DEFAULT_RUNS, .isa = k3huf_isa()};
-    uint64_t number = 0;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        enum k3huf_exit code = K3HUF_EXIT_OK;
-        switch (option) {
-        case OPTION_JSON: chosen.json = true; break;
-        case OPTION_RUNS:
-            code = k3huf_option_number(optarg, "runs", 1, MOST_RUNS, &number, fault);
-            chosen.runs = (unsigned)number;
-            break;
-        case OPTION_SIZE: code = k3huf_option_number(optarg, "size", 1, MOST_BYTES, &chosen.size, fault); break;
-        case OPTION_CPU_TIME: chosen.cpu_time = true; break;
-        case OPTION_ISA: code = isa_option(optarg, &chosen.isa, fault); break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 0, 1, fault);
+    uint64_t runs = DEFAULT_RUNS;
+    const char *isa = NULL;
+    const struct k3huf_option options[] = {{"json", 0, K3HUF_OPTION_ON, &chosen.json, 0, 0},
+                                           {"runs", 0, K3HUF_OPTION_NUMBER, &runs, 1, MOST_RUNS},
+                                           {"size", 0, K3HUF_OPTION_NUMBER, &chosen.size, 1, MOST_BYTES},
+                                           {"isa", 0, K3HUF_OPTION_TEXT, &isa, 0, 0},
+                                           {"cpu-time", 0, K3HUF_OPTION_ON, &chosen.cpu_time, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    chosen.runs = (unsigned)runs;
+    if (isa != NULL) { code = isa_option(isa, &chosen.isa, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_option_operands(argc, argv, 0, 1, fault); }
     if (code != K3HUF_EXIT_OK) { return code; }
     chosen.file = argc > optind ? argv[optind] : NULL;
     return chosen.json ? bench_json(&chosen, fault) : bench_all(&chosen, NULL, fault);

@@ -38,6 +38,16 @@ uint32_t k3huf_crc32c_join(uint32_t first, uint32_t second, uint64_t bytes) {
     return multiply(first, shift(bytes)) ^ second;
 }
 
+uint32_t k3huf_crc32c_join_all(uint32_t (*crcs)(const void *context, size_t i), const void *context, size_t n,
+                               uint64_t bytes, uint64_t last_bytes) {
+    const uint32_t by = shift(bytes);
+    uint32_t crc = crcs(context, 0);
+    for (size_t i = 1; i < n; i++) {
+        crc = multiply(crc, i + 1 < n || last_bytes == bytes ? by : shift(last_bytes)) ^ crcs(context, i);
+    }
+    return crc;
+}
+
 uint32_t k3huf_crc32c_long(const struct k3huf_isa *isa, uint32_t crc, const uint8_t *data, size_t size) {
     if (size < LONG_LEAST) { return isa->crc32c(crc, data, size); }
     const size_t span = size / K3HUF_LANES;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crc_join.h"
 #include "dispatch.h"
 #include "large.h"
 #include "pipeline.h"
@@ -69,6 +70,7 @@ struct group {
 struct k3huf_run_driver {
     const char *name;
     unsigned threads;
+    bool require_index;
     k3huf_take *take;
     void *context;
     const struct k3huf_isa *isa;
@@ -375,12 +377,21 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
                 if (code != K3HUF_EXIT_OK) { break; }
                 continue;
             }
+            if (run->require_index && run->index.nblocks == 0) {
+                code = damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
+                              run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad,
+                              &group->fault);
+                break;
+            }
         }
         struct k3huf_block block;
         next_block(run, &block);
         const uint64_t more = memory_for(&block);
         if (group->blocks == 0) {
-            const uint64_t most = more > share ? more : share; /* of this group, in the end */
+            /* Of this group, in the end. */
+            const uint64_t most = run->index.nblocks > 0 ? K3HUF_LANES * more + 2 * GROUP_RAW_BYTES
+                                  : more > share         ? more
+                                                         : share;
             if (held > 0 && held + most > HELD_BYTES) { return K3HUF_PLAN_WAIT; }
         } else if (group->indexed != (run->index.nblocks > 0) || *bytes + more > share) {
             break;
@@ -422,7 +433,7 @@ static enum k3huf_plan plan_group(void *context, unsigned slot, uint64_t held, u
 
 /* ------------------------------------------------------------------------------------------ work and take ---- */
 
-static void work_group(void *context, unsigned slot) {
+static void read_group(void *context, unsigned slot) {
     struct k3huf_run_driver *run = context;
     struct group *group = &run->group[slot];
     for (unsigned i = 0; i < group->spans && group->blocks > 0 && !group->filled; i++) {
@@ -439,7 +450,21 @@ static void work_group(void *context, unsigned slot) {
             group->blocks = 0;
         }
     }
+}
+
+static void work_group(void *context, unsigned slot) {
+    struct k3huf_run_driver *run = context;
+    struct group *group = &run->group[slot];
     (void)run->isa->decode_blocks(&run->table, &group->workspace, group->block, group->blocks, group->indexed);
+}
+
+static uint32_t block_crc(const void *context, size_t i) { return ((const struct k3huf_block *)context)[i].crc; }
+
+uint32_t k3huf_piece_crc(const struct k3huf_piece *piece) {
+    const struct k3huf_block *block = piece->block;
+    const unsigned n = piece->nblocks;
+    return n == 0 ? k3huf_crc32c_long(k3huf_isa(), 0, piece->data, piece->size)
+                  : k3huf_crc32c_join_all(block_crc, block, n, block[0].raw_bytes, block[n - 1].raw_bytes);
 }
 
 /* Blocks i ... end - 1 of a group lie in one stripe, one behind the other: one piece. */
@@ -450,7 +475,9 @@ static enum k3huf_exit hand_on(struct k3huf_run_driver *run, const struct group 
                                 .offset = first->offset,
                                 .stripe = first->stripe,
                                 .stripe_offset = first->stripe_offset,
-                                .stripe_end = group->where[end - 1].stripe_end};
+                                .stripe_end = group->where[end - 1].stripe_end,
+                                .nblocks = group->indexed ? end - i : 0,
+                                .block = &group->block[i]};
     for (; i < end; i++) {
         piece.size += group->block[i].raw_bytes;
     }
@@ -485,8 +512,12 @@ static enum k3huf_exit drive(struct k3huf_run_driver *run, struct k3huf_fault *f
         enum k3huf_exit code = open_run(run, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
     }
-    const struct k3huf_pipeline pipeline = {
-        .threads = run->threads, .context = run, .plan = plan_group, .work = work_group, .take = take_group};
+    const struct k3huf_pipeline pipeline = {.threads = run->threads,
+                                            .context = run,
+                                            .plan = plan_group,
+                                            .read = read_group,
+                                            .work = work_group,
+                                            .take = take_group};
     return k3huf_pipeline_run(&pipeline, fault);
 }
 
@@ -542,10 +573,11 @@ static enum k3huf_exit check_end(struct k3huf_run_driver *run, struct k3huf_faul
                : code;
 }
 
-enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
+enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decoding how, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault) {
-    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+    struct k3huf_run_driver *run = run_new(input->name, input, how.threads, take, context, fault);
     if (run == NULL) { return fault->code; }
+    run->require_index = how.require_index;
     enum k3huf_exit code = drive(run, fault);
     if (code == K3HUF_EXIT_OK) { code = check_end(run, fault); }
     if (facts != NULL) {
@@ -571,13 +603,14 @@ enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts
     return code;
 }
 
-enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decoding how, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault) {
     struct k3huf_run_facts facts;
     enum k3huf_exit code = k3huf_walk_run(input, &facts, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    struct k3huf_run_driver *run = run_new(input->name, input, threads, take, context, fault);
+    struct k3huf_run_driver *run = run_new(input->name, input, how.threads, take, context, fault);
     if (run == NULL) { return fault->code; }
+    run->require_index = how.require_index;
     code = open_run(run, fault);
     if (code == K3HUF_EXIT_OK && (from > to || to > run->header.raw_bytes)) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,

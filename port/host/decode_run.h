@@ -3,8 +3,8 @@
  * The one place of the host tool that walks a run's stripes to decode them. Jobs are groups of blocks of indexed
  * stripes, or of whole stripes without an index, several of them side by side on each thread.
  *
- * Memory in flight is bounded: with an index 2 x threads groups (with one thread a single one) of 1/2 MiB of raw bytes,
- * or of a block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
+ * Memory in flight is bounded: with an index 2 x threads groups (with one thread 6) of 1/2 MiB of raw bytes, or of a
+ * block for each lane where that is more, and what they are coded in. Without an index a group is a stripe for
  * each lane, and all groups together have at most 1 GiB: eight stripes of 64 MiB as coded and decoded. A stream adds
  * one stripe as coded.
  *
@@ -24,7 +24,12 @@ struct k3huf_piece {
     uint32_t stripe;        /* the one stripe all of it belongs to */
     uint64_t stripe_offset; /* of data[0] in that decoded stripe; an even number */
     bool stripe_end;        /* the stripe's last byte is among them */
+    unsigned nblocks;       /* with an index: the blocks that it is; 0: none */
+    const struct k3huf_block *block;
 };
+
+/* CRC-32C of a piece: out of those of its blocks, which are checked, or else computed. */
+uint32_t k3huf_piece_crc(const struct k3huf_piece *piece);
 
 /* Takes decoded bytes, on the thread that called. Any code but K3HUF_EXIT_OK stops decoding and is passed on, with its
  * fault. */
@@ -38,10 +43,18 @@ struct k3huf_run_facts {
     uint64_t blocks;  /* in all of them */
 };
 
-/* Decode all of `input` on `threads` threads (1 ... K3HUF_THREADS_MAX) and give the bytes to `take`. Bytes after the
+/* How to decode. */
+struct k3huf_decoding {
+    unsigned threads; /* 1 ... K3HUF_THREADS_MAX */
+    /* Refuse a stripe without block index before any of it is handed on: K3HUF_E_INDEX_ABSENT where its filler begins.
+     * Of a range, the stripes that it lies in. */
+    bool require_index;
+};
+
+/* Decode all of `input` and give the bytes to `take`. Bytes after the
  * run's end are an error too. *facts may be NULL.
  * K3HUF_EXIT_CORRUPT with the place for any damage; K3HUF_EXIT_IO; K3HUF_EXIT_INTERNAL; what `take` returned. */
-enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, unsigned threads, k3huf_take *take, void *context,
+enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decoding how, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
 /* Read the run's header, and header and index of every stripe, and no more. Only for seekable inputs. What stripes are
@@ -51,7 +64,7 @@ enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts
 /* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index,
  * the stripes) that they lie in, which are handed on whole: `take` cuts. Only for seekable inputs. The run is walked
  * before; of planes, what lies outside is not checked. `from` and `to` beyond the end are K3HUF_EXIT_USAGE. */
-enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, unsigned threads, uint64_t from, uint64_t to,
+enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decoding how, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault);
 
 /* As k3huf_decode_run(), for a run that comes to memory part by part, each part whole: its header, then one stripe at a

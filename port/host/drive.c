@@ -134,6 +134,7 @@ static enum k3huf_exit give_run(const struct k3huf_wanted *run, const char *name
                                 void *context, struct k3huf_fault *fault) {
     struct k3huf_wanted wanted = *run;
     wanted.kind = K3HUF_KIND_DECODE;
+    wanted.brought = wanted.bytes;
     wanted.name = strdup(name);
     return wanted.name == NULL ? k3huf_fault_memory(fault, strlen(name)) : take(context, &wanted, fault);
 }
@@ -142,7 +143,7 @@ static enum k3huf_exit give_entry(const uint8_t *entry, k3huf_take_wanted *take,
                                   struct k3huf_fault *fault) {
     const struct k3huf_wanted run = {.offset = k3huf_get64(entry + K3HUF_IMAGE_OFFSET),
                                      .run_bytes = k3huf_get64(entry + K3HUF_IMAGE_RUN_BYTES),
-                                     .raw_bytes = k3huf_get64(entry + K3HUF_IMAGE_RAW_BYTES)};
+                                     .bytes = k3huf_get64(entry + K3HUF_IMAGE_RAW_BYTES)};
     return give_run(&run, entry_name(entry), take, context, fault);
 }
 
@@ -196,12 +197,20 @@ static enum k3huf_exit open_entry(struct k3huf_drive *drive, const uint8_t *entr
     return open_archive(drive, entry_name(entry), k3huf_get64(entry + K3HUF_IMAGE_OFFSET), bytes, opened, fault);
 }
 
+void k3huf_wanted_whole(struct k3huf_wanted *wanted) {
+    wanted->kind = K3HUF_KIND_DECODE;
+    wanted->brought = wanted->entry_bytes;
+    wanted->skip = wanted->from;
+    wanted->from = 0;
+}
+
 /* Where the tensor's bytes are: all of an entry, or some of it. */
 static enum k3huf_exit give_tensor(const struct k3huf_drive_archive *from, const struct k3huf_archive_tensor *tensor,
                                    k3huf_take_wanted *take, void *context, struct k3huf_fault *fault) {
     const struct k3huf_archive *archive = &from->archive;
     struct k3huf_wanted wanted = {.kind = K3HUF_KIND_NONE,
-                                  .raw_bytes = tensor->bytes,
+                                  .brought = tensor->bytes,
+                                  .bytes = tensor->bytes,
                                   .of_archive = true,
                                   .source_at = tensor->source_offset,
                                   .source_bytes = archive->page.source_bytes};
@@ -214,17 +223,15 @@ static enum k3huf_exit give_tensor(const struct k3huf_drive_archive *from, const
         struct k3huf_archive_entry entry;
         k3huf_archive_entry_read(archive->toc, tensor->entry, &entry);
         const uint64_t at = tensor->source_offset - entry.source_offset;
-        const bool whole = tensor->bytes == entry.raw_bytes;
-        wanted.has_crc = whole;
-        wanted.crc = entry.raw_crc;
+        wanted.offset = from->offset + entry.offset;
+        wanted.run_bytes = entry.bytes;
+        wanted.entry_bytes = entry.raw_bytes;
+        wanted.entry_crc = entry.raw_crc;
         if (entry.kind == K3HUF_ENTRY_STORED) {
             wanted.kind = K3HUF_KIND_COPY;
-            wanted.offset = from->offset + entry.offset + at;
-            wanted.run_bytes = tensor->bytes;
+            wanted.from = at;
         } else if (entry.kind == K3HUF_ENTRY_RUN) {
-            wanted.kind = whole ? K3HUF_KIND_DECODE : K3HUF_KIND_PART;
-            wanted.offset = from->offset + entry.offset;
-            wanted.run_bytes = entry.bytes;
+            wanted.kind = tensor->bytes == entry.raw_bytes ? K3HUF_KIND_DECODE : K3HUF_KIND_PART;
             wanted.from = at;
         }
     }
@@ -291,7 +298,7 @@ static bool archive_by_number(const char *word, uint64_t *offset, const char **t
 static bool run_by_numbers(const char *word, struct k3huf_wanted *run) {
     const char *at = word + 1;
     return number(&at, &run->offset) && *at++ == ':' && number(&at, &run->run_bytes) && *at++ == ':' &&
-           number(&at, &run->raw_bytes) && *at == '\0';
+           number(&at, &run->bytes) && *at == '\0';
 }
 
 /* The archive that `word` begins with; *archive stays NULL where it names a run, whose entry, if any, *run gets. */

@@ -10,20 +10,27 @@
 
 #define K3HUF_KIND_NONE 0u /* no job: there are no bytes, or all of them are zeros */
 
-/* Something to bring from the drive: a job, but for its destination. */
+/* Something to bring from the drive: a job, but for its destination. Of an archive nothing is to go unchecked: of a
+ * stored entry all is read, whatever is brought, since the entry's CRC is all that there is. */
 struct k3huf_wanted {
     char *name;         /* malloc'ed; whoever takes it frees it */
     uint32_t kind;      /* K3HUF_KIND_DECODE, _PART, _COPY or _NONE */
     uint64_t offset;    /* byte of the drive where the run, or what is copied, begins */
     uint64_t run_bytes; /* of it on the drive */
-    uint64_t raw_bytes; /* that arrive */
-    uint64_t from;      /* of a part: its first byte in the run's raw bytes */
-    bool has_crc;       /* all of an archive's entry: */
-    uint32_t crc;       /* CRC-32C of the bytes that arrive */
-    bool of_archive;    /* the original is an archive's source: */
-    uint64_t source_at; /* the bytes' place in it */
+    uint64_t from;      /* of a part or copy: the first byte wanted, in the run's raw bytes or in what is copied */
+    uint64_t brought;   /* bytes that arrive; of a run that is no archive's, at most */
+    uint64_t skip;      /* of those, before the wanted ones */
+    uint64_t bytes;     /* wanted */
+    /* Of an archive's tensor. */
+    bool of_archive;
+    uint64_t entry_bytes; /* its entry's raw bytes, and their CRC-32C */
+    uint32_t entry_crc;
+    uint64_t source_at; /* the wanted bytes' place in the source, the file that was packed */
     uint64_t source_bytes;
 };
+
+/* Turn a part into the whole run, to be checked by the entry's CRC: for runs whose blocks have none. */
+void k3huf_wanted_whole(struct k3huf_wanted *wanted);
 
 /* Takes what was found. What it returns stops the search, unless it is K3HUF_EXIT_OK. */
 typedef enum k3huf_exit k3huf_take_wanted(void *context, struct k3huf_wanted *wanted, struct k3huf_fault *fault);

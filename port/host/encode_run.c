@@ -2,6 +2,9 @@
  *
  * Two passes of a pipeline over the input. The first counts odd bytes. The second encodes: work turns one part of a
  * stripe into codes from bit 0 on, in memory of its own; take, in order, shifts them to where the part before ended.
+ *
+ * Where the planes of a stripe begin in the run depends on the size of its coded plane. Where the output is a file and
+ * counting has said what that will be, parts go to their places as they come. Else a stripe is gathered in memory.
  */
 #include "encode_run.h"
 
@@ -26,9 +29,14 @@ struct part {
     uint8_t *memory; /* malloc'ed, and what is in it: */
     uint8_t *raw;
     struct k3huf_coded_part coded;
-    struct k3huf_counts counts;
+    struct k3huf_counts counts; /* counting */
+    uint32_t crc;               /* encoding */
     struct k3huf_fault fault;
 };
+
+/* Stripes from that size on go to a file in parts, if they are no more than that many. */
+#define DIRECT_BYTES ((uint32_t)1 << 20)
+#define DIRECT_STRIPES 4096u
 
 /* Everything a pass under way holds. */
 struct job {
@@ -45,12 +53,16 @@ struct job {
     struct k3huf_counts *counts;
     /* Encoding: the stripe that parts are joined to. */
     struct k3huf_encoder encoder;
-    k3huf_put *put;
-    void *context;
-    uint8_t *packed; /* k3huf_large_new(): header, coded plane, raw plane, index */
-    uint8_t *even;   /* in it: where the raw plane is gathered, behind the largest coded plane */
-    uint8_t *index;
-    uint32_t bits; /* of its coded plane */
+    const struct k3huf_sink *sink;
+    uint32_t crc;     /* of all parts so far */
+    uint32_t bits;    /* of its coded plane so far */
+    uint8_t *packed;  /* k3huf_large_new(): header, coded plane, raw plane, index; NULL: parts go to the file: */
+    uint8_t *even;    /* in packed: where the raw plane is gathered, behind the largest coded plane */
+    uint8_t *index;   /* malloc'ed or in packed */
+    uint8_t *shifted; /* malloc'ed: a part's codes where they belong in a byte; its first byte is the last one before */
+    const struct k3huf_counts *sizes;
+    struct k3huf_stripe_header place; /* of the stripe in the file */
+    uint64_t begin;
 };
 
 static uint32_t stripe_bytes(const struct job *job, uint32_t stripe) {
@@ -75,6 +87,23 @@ static bool new_part(struct part *part, uint32_t largest, uint32_t block_log2) {
     return true;
 }
 
+/* Memory for the stripe that parts are joined to, or for a part on its way to the file. */
+static bool new_stripe(struct job *job) {
+    const uint32_t largest = stripe_bytes(job, 0);
+    const uint32_t log2 = job->options->block_log2;
+    const struct k3huf_counts *sizes = job->sizes;
+    if (job->sink->file != NULL && largest >= DIRECT_BYTES && (job->header.nstripes == 1 || sizes->stripe != NULL)) {
+        job->shifted = malloc(1u + k3huf_coded_bound(job->part_bytes + 1u));
+        job->index = malloc(log2 == 0 ? 1u : k3huf_index_bytes(largest, log2));
+        return job->shifted != NULL && job->index != NULL;
+    }
+    job->packed = k3huf_large_new(k3huf_stripe_bound(largest, log2));
+    if (job->packed == NULL) { return false; }
+    job->even = job->packed + K3HUF_STRIPE_HEADER_BYTES + k3huf_coded_bound(largest);
+    job->index = job->even + k3huf_even_bytes(largest);
+    return true;
+}
+
 /* Size the run, allocate for the parts under way and, unless it is to be counted only, for its largest stripe. */
 static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     const uint64_t raw_bytes = job->input->size;
@@ -96,20 +125,13 @@ static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     const unsigned slots = k3huf_pipeline_slots(job->threads);
     job->part = calloc(slots, sizeof *job->part);
     bool good = job->part != NULL;
-    if (!counting) {
-        job->packed = k3huf_large_new(k3huf_stripe_bound(largest, job->options->block_log2));
-        good = good && job->packed != NULL;
-    }
+    good = good && (counting || new_stripe(job));
     for (unsigned slot = 0; slot < slots && good; slot++) {
         good = new_part(&job->part[slot], job->part_bytes + 1u, job->options->block_log2);
     }
     if (!good) {
         return k3huf_fault_memory(fault, k3huf_stripe_bound(largest, job->options->block_log2) +
                                              (uint64_t)slots * 3u * job->part_bytes);
-    }
-    if (!counting) {
-        job->even = job->packed + K3HUF_STRIPE_HEADER_BYTES + k3huf_coded_bound(largest);
-        job->index = job->even + k3huf_even_bytes(largest);
     }
     return K3HUF_EXIT_OK;
 }
@@ -119,6 +141,8 @@ static void release(struct job *job) {
         free(job->part[slot].memory);
     }
     free(job->part);
+    free(job->shifted);
+    if (job->packed == NULL) { free(job->index); }
     free(job->packed);
 }
 
@@ -144,7 +168,9 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
     return K3HUF_PLAN_JOB;
 }
 
-static bool read_part(struct job *job, struct part *part) {
+static void read_part(void *context, unsigned slot) {
+    struct job *job = context;
+    struct part *part = &job->part[slot];
     size_t got = 0;
     const uint64_t offset = (uint64_t)part->stripe * job->options->stripe_bytes + part->at;
     part->fault.code = K3HUF_EXIT_OK;
@@ -152,14 +178,13 @@ static bool read_part(struct job *job, struct part *part) {
         got != part->raw_bytes) {
         (void)changed(job, &part->fault);
     }
-    return part->fault.code == K3HUF_EXIT_OK;
 }
 
 static enum k3huf_exit run_pass(struct job *job, void (*work)(void *, unsigned),
                                 enum k3huf_exit (*take)(void *, unsigned, struct k3huf_fault *),
                                 struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = job->threads, .context = job, .plan = plan, .work = work, .take = take};
+        .threads = job->threads, .context = job, .plan = plan, .read = read_part, .work = work, .take = take};
     job->stripe = 0;
     job->at = 0;
     return k3huf_pipeline_run(&pipeline, fault);
@@ -175,9 +200,8 @@ static void count(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
     memset(&part->counts, 0, sizeof part->counts);
-    if (read_part(job, part)) {
+    if (part->fault.code == K3HUF_EXIT_OK) {
         job->isa->histogram_odd(part->counts.histogram, part->raw, part->raw_bytes);
-        part->counts.crc = k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes);
         part->counts.zeros = all_zero(part->raw, part->raw_bytes);
     }
 }
@@ -188,7 +212,9 @@ static enum k3huf_exit add_counts(void *context, unsigned slot, struct k3huf_fau
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         job->counts->histogram[symbol] += part->counts.histogram[symbol];
     }
-    job->counts->crc = k3huf_crc32c_join(job->counts->crc, part->counts.crc, part->raw_bytes);
+    for (unsigned symbol = 0; job->counts->stripe != NULL && symbol < K3HUF_SYMBOLS; symbol++) {
+        job->counts->stripe[part->stripe][symbol] += (uint32_t)part->counts.histogram[symbol];
+    }
     job->counts->zeros = job->counts->zeros && part->counts.zeros;
     k3huf_progress_add(job->options->progress, part->raw_bytes);
     if (part->fault.code != K3HUF_EXIT_OK) { *fault = part->fault; }
@@ -200,7 +226,15 @@ enum k3huf_exit k3huf_count(struct k3huf_input *input, const struct k3huf_encode
     struct job job = {.options = options, .isa = k3huf_isa(), .input = input, .counts = counts};
     *counts = (struct k3huf_counts){.zeros = true};
     enum k3huf_exit code = prepare(&job, fault);
+    if (code == K3HUF_EXIT_OK && job.header.nstripes > 1 && job.header.nstripes <= DIRECT_STRIPES &&
+        options->stripe_bytes >= DIRECT_BYTES) {
+        counts->stripe = calloc(job.header.nstripes, sizeof *counts->stripe); /* NULL: it will take longer */
+    }
     if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) { code = run_pass(&job, count, add_counts, fault); }
+    if (code != K3HUF_EXIT_OK) {
+        free(counts->stripe);
+        counts->stripe = NULL;
+    }
     release(&job);
     return code;
 }
@@ -226,34 +260,112 @@ enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint6
 
 /* -------------------------------------------------------------------------------------------- second pass ---- */
 
+static uint32_t entry_crc(const void *context, size_t i) {
+    const uint8_t *crc = (const uint8_t *)context + i * K3HUF_INDEX_ENTRY_BYTES + 4;
+    return (uint32_t)crc[0] | (uint32_t)crc[1] << 8 | (uint32_t)crc[2] << 16 | (uint32_t)crc[3] << 24;
+}
+
+/* CRC-32C of a part that is encoded: the index has it in pieces. */
+static uint32_t part_crc(const struct job *job, const struct part *part) {
+    const uint32_t log2 = job->options->block_log2;
+    const uint32_t n = log2 == 0 ? 0 : k3huf_index_blocks(part->raw_bytes, log2);
+    const uint64_t block = (uint64_t)2 << log2;
+    return n == 0 ? k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes)
+                  : k3huf_crc32c_join_all(entry_crc, part->coded.entries, n, block, part->raw_bytes - (n - 1) * block);
+}
+
 static void encode(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
-    if (read_part(job, part) && job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes,
-                                                      job->options->block_log2, &part->coded) != K3HUF_OK) {
+    if (part->fault.code == K3HUF_EXIT_OK &&
+        job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes, job->options->block_log2, &part->coded) !=
+            K3HUF_OK) {
         (void)changed(job, &part->fault); /* a byte that the first pass did not see */
     }
+    if (part->fault.code == K3HUF_EXIT_OK) { part->crc = part_crc(job, part); }
 }
 
-/* All parts of a stripe are joined: move its pieces together, and write it. */
+/* Bits of the codes for what a histogram has counted. */
+static uint64_t coded_bits(const struct job *job, uint32_t stripe) {
+    const struct k3huf_counts *sizes = job->sizes;
+    uint64_t bits = 0;
+    for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
+        bits += (job->header.nstripes == 1 ? sizes->histogram[symbol] : sizes->stripe[stripe][symbol]) *
+                job->header.codelen[symbol];
+    }
+    return bits;
+}
+
+static struct k3huf_stripe_header stripe_header(const struct job *job, uint32_t raw_bytes, uint32_t huf_bytes) {
+    const uint32_t log2 = job->options->block_log2;
+    return (struct k3huf_stripe_header){
+        .raw_bytes = raw_bytes, .huf_bytes = huf_bytes, .pad = log2 == 0 ? 0 : k3huf_index_bytes(raw_bytes, log2)};
+}
+
+/* Make room for a stripe in the file, and write its header. */
+static enum k3huf_exit begin_direct(struct job *job, uint32_t stripe, struct k3huf_fault *fault) {
+    struct k3huf_output *file = job->sink->file;
+    const uint64_t bits = coded_bits(job, stripe);
+    uint8_t bytes[K3HUF_STRIPE_HEADER_BYTES];
+    if (bits > UINT32_MAX) { return changed(job, fault); } /* no stripe has as many symbols */
+    job->place = stripe_header(job, stripe_bytes(job, stripe), ((uint32_t)bits + 7u) / 8u);
+    job->begin = file->written;
+    k3huf_stripe_header_write(&job->place, stripe, bytes);
+    const enum k3huf_exit code = k3huf_output_zeros(file, k3huf_stripe_bytes(&job->place), fault);
+    return code == K3HUF_EXIT_OK ? k3huf_output_patch(file, job->begin, bytes, sizeof bytes, fault) : code;
+}
+
+/* The codes and the even bytes of a part, to their places; behind the last part the index too. */
+static enum k3huf_exit join_direct(struct job *job, const struct part *part, struct k3huf_fault *fault) {
+    struct k3huf_output *file = job->sink->file;
+    enum k3huf_exit code = part->at == 0 ? begin_direct(job, part->stripe, fault) : K3HUF_EXIT_OK;
+    if (code != K3HUF_EXIT_OK) { return code; }
+    const struct k3huf_stripe_header *place = &job->place;
+    const bool last = part->at + part->raw_bytes == place->raw_bytes;
+    const uint64_t coded = job->begin + K3HUF_STRIPE_HEADER_BYTES;
+    const uint64_t even = coded + place->huf_bytes;
+    const uint32_t end = k3huf_join_part(job->shifted, job->bits % 8u, &part->coded);
+    const uint32_t bits = job->bits + part->coded.bits;
+    const uint32_t planned = place->huf_bytes;
+    if ((bits + 7u) / 8u > planned || (last && (bits + 7u) / 8u < planned)) { return changed(job, fault); }
+    const uint32_t whole = last ? (end + 7u) / 8u : end / 8u;
+    code = k3huf_output_patch(file, coded + job->bits / 8u, job->shifted, whole, fault);
+    if (code == K3HUF_EXIT_OK) {
+        code =
+            k3huf_output_patch(file, even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes), fault);
+    }
+    if (code == K3HUF_EXIT_OK && last && place->pad > 0) {
+        k3huf_index_seal(job->index, place->raw_bytes, job->options->block_log2);
+        code = k3huf_output_patch(file, even + k3huf_even_bytes(place->raw_bytes), job->index, place->pad, fault);
+    }
+    job->shifted[0] = job->shifted[end / 8u];
+    job->bits = last ? 0 : bits;
+    return code;
+}
+
+/* All parts of a stripe are gathered: move its pieces together, and write it. */
 static enum k3huf_exit finish_stripe(struct job *job, uint32_t stripe, struct k3huf_fault *fault) {
     const uint32_t raw_bytes = stripe_bytes(job, stripe);
-    const uint32_t log2 = job->options->block_log2;
-    const struct k3huf_stripe_header header = {.raw_bytes = raw_bytes,
-                                               .huf_bytes = (job->bits + 7u) / 8u,
-                                               .pad = log2 == 0 ? 0 : k3huf_index_bytes(raw_bytes, log2)};
+    const struct k3huf_stripe_header header = stripe_header(job, raw_bytes, (job->bits + 7u) / 8u);
     uint8_t *end = job->packed;
     k3huf_stripe_header_write(&header, stripe, end);
     end += K3HUF_STRIPE_HEADER_BYTES + header.huf_bytes;
     memmove(end, job->even, k3huf_even_bytes(raw_bytes));
     end += k3huf_even_bytes(raw_bytes);
     if (header.pad > 0) {
-        k3huf_index_seal(job->index, raw_bytes, log2);
+        k3huf_index_seal(job->index, raw_bytes, job->options->block_log2);
         memmove(end, job->index, header.pad);
         end += header.pad;
     }
     job->bits = 0;
-    return job->put(job->context, job->packed, (size_t)(end - job->packed), fault);
+    return job->sink->put(job->sink->context, job->packed, (size_t)(end - job->packed), fault);
+}
+
+static enum k3huf_exit gather(struct job *job, const struct part *part, struct k3huf_fault *fault) {
+    job->bits = k3huf_join_part(job->packed + K3HUF_STRIPE_HEADER_BYTES, job->bits, &part->coded);
+    memcpy(job->even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes));
+    return part->at + part->raw_bytes == stripe_bytes(job, part->stripe) ? finish_stripe(job, part->stripe, fault)
+                                                                         : K3HUF_EXIT_OK;
 }
 
 static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fault) {
@@ -270,17 +382,16 @@ static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fa
         k3huf_join_entries(entries + before * K3HUF_INDEX_ENTRY_BYTES, part->coded.entries,
                            k3huf_index_blocks(part->raw_bytes, log2), job->bits);
     }
-    job->bits = k3huf_join_part(job->packed + K3HUF_STRIPE_HEADER_BYTES, job->bits, &part->coded);
-    memcpy(job->even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes));
+    job->crc = k3huf_crc32c_join(job->crc, part->crc, part->raw_bytes);
     k3huf_progress_add(job->options->progress, part->raw_bytes);
-    return part->at + part->raw_bytes == stripe_bytes(job, part->stripe) ? finish_stripe(job, part->stripe, fault)
-                                                                         : K3HUF_EXIT_OK;
+    return job->packed == NULL ? join_direct(job, part, fault) : gather(job, part, fault);
 }
 
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
-                                 const uint8_t codelen[K3HUF_SYMBOLS], k3huf_put *put, void *context,
-                                 struct k3huf_run_header *header, struct k3huf_fault *fault) {
-    struct job job = {.options = options, .isa = k3huf_isa(), .input = input, .put = put, .context = context};
+                                 const uint8_t codelen[K3HUF_SYMBOLS], const struct k3huf_counts *counts,
+                                 const struct k3huf_sink *sink, struct k3huf_encoded *encoded,
+                                 struct k3huf_fault *fault) {
+    struct job job = {.options = options, .isa = k3huf_isa(), .input = input, .sizes = counts, .sink = sink};
     uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     memcpy(job.header.codelen, codelen, K3HUF_SYMBOLS);
     enum k3huf_exit code = prepare(&job, fault);
@@ -289,10 +400,10 @@ enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_e
     }
     if (code == K3HUF_EXIT_OK) {
         k3huf_run_header_write(&job.header, bytes);
-        code = put(context, bytes, sizeof bytes, fault);
+        code = sink->put(sink->context, bytes, sizeof bytes, fault);
     }
     if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) { code = run_pass(&job, encode, join, fault); }
-    *header = job.header;
+    *encoded = (struct k3huf_encoded){job.header, job.crc};
     release(&job);
     return code;
 }

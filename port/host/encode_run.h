@@ -1,11 +1,13 @@
 /* encode_run.h - bytes of a seekable input to one run, on several threads: whoever takes its parts writes them.
  *
- * Memory: one stripe as coded, and parts of 1/2 MiB (or one block) under way on each thread.
+ * Memory: parts of 1/2 MiB (or one block) under way on each thread; to a stream, and with stripes below 1 MiB or more
+ * than 4,096 of them, one stripe as coded.
  */
 #ifndef K3HUF_HOST_ENCODE_RUN_H
 #define K3HUF_HOST_ENCODE_RUN_H
 
 #include "input.h"
+#include "output.h"
 #include "progress.h"
 
 struct k3huf_encode_options {
@@ -19,11 +21,14 @@ struct k3huf_encode_options {
 /* What counting finds out. */
 struct k3huf_counts {
     uint64_t histogram[K3HUF_SYMBOLS]; /* of the odd bytes, counted from each stripe's first byte */
-    uint32_t crc;                      /* CRC-32C of all bytes */
     bool zeros;                        /* all of them are 0 */
+    /* The same of each stripe, so that encoding knows their sizes beforehand; malloc'ed, free() it. NULL where there is
+     * one, or where it would be of no use. */
+    uint32_t (*stripe)[K3HUF_SYMBOLS];
 };
 
-/* Read all of the input. K3HUF_EXIT_IO, K3HUF_EXIT_INTERNAL; K3HUF_EXIT_USAGE: more stripes than a run can have. */
+/* Read all of the input. On a fault there is nothing to free. K3HUF_EXIT_IO, K3HUF_EXIT_INTERNAL; K3HUF_EXIT_USAGE:
+ * more stripes than a run can have. */
 enum k3huf_exit k3huf_count(struct k3huf_input *input, const struct k3huf_encode_options *options,
                             struct k3huf_counts *counts, struct k3huf_fault *fault);
 
@@ -34,10 +39,24 @@ enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint6
 /* Takes the next part of the run, whole: its header, or a stripe. Any code but K3HUF_EXIT_OK ends all. */
 typedef enum k3huf_exit k3huf_put(void *context, const uint8_t *part, size_t size, struct k3huf_fault *fault);
 
-/* Encode all of the input with that code. The run is the same for any number of threads. K3HUF_EXIT_IO where the input
- * holds an odd byte that the code has none for: it must have changed since it was counted. */
+/* Where a run goes. */
+struct k3huf_sink {
+    k3huf_put *put;
+    void *context;
+    struct k3huf_output *file; /* what put() writes to, where that is a file: stripes may go there in parts; or NULL */
+};
+
+/* What encoding made. */
+struct k3huf_encoded {
+    struct k3huf_run_header header;
+    uint32_t crc; /* CRC-32C of the input's bytes */
+};
+
+/* Encode all of the input with that code. `counts` is what counting found, or the sum of such histograms. The run is
+ * the same for any number of threads. K3HUF_EXIT_IO where the input is not what was counted. */
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
-                                 const uint8_t codelen[K3HUF_SYMBOLS], k3huf_put *put, void *context,
-                                 struct k3huf_run_header *header, struct k3huf_fault *fault);
+                                 const uint8_t codelen[K3HUF_SYMBOLS], const struct k3huf_counts *counts,
+                                 const struct k3huf_sink *sink, struct k3huf_encoded *encoded,
+                                 struct k3huf_fault *fault);
 
 #endif

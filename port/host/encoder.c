@@ -119,6 +119,31 @@ static void even_bytes(uint8_t *even, const uint8_t *raw, size_t raw_bytes) {
     if (raw_bytes % 2 != 0) { even[raw_bytes / 2] = raw[raw_bytes - 1]; }
 }
 
+/* The CRCs of all entries of a part: of blocks of block_bytes bytes, as many side by side as lanes, and of a last one
+ * that may be shorter, or longer by an unpaired byte. */
+static void put_crcs(uint8_t *entry, const uint8_t *raw, size_t raw_bytes, size_t block_bytes) {
+    while (raw_bytes >= 2 * block_bytes) {
+        const uint8_t *spans[K3HUF_LANES];
+        uint32_t crcs[K3HUF_LANES] = {0};
+        const size_t whole = raw_bytes / block_bytes - 1u; /* without the last one */
+        const uint32_t n = whole < K3HUF_LANES ? (uint32_t)whole : K3HUF_LANES;
+        for (uint32_t i = 0; i < n; i++) {
+            spans[i] = raw + i * block_bytes;
+        }
+        k3huf_crc32c_lanes(crcs, spans, block_bytes, n);
+        for (uint32_t i = 0; i < n; i++, entry += K3HUF_INDEX_ENTRY_BYTES) {
+            store32(entry + 4, crcs[i]);
+        }
+        raw += n * block_bytes;
+        raw_bytes -= n * block_bytes;
+    }
+    const size_t first = raw_bytes > block_bytes + 1u ? block_bytes : raw_bytes;
+    store32(entry + 4, k3huf_crc32c(0, raw, first));
+    if (first < raw_bytes) {
+        store32(entry + K3HUF_INDEX_ENTRY_BYTES + 4, k3huf_crc32c(0, raw + first, raw_bytes - first));
+    }
+}
+
 size_t k3huf_coded_bound(uint32_t raw_bytes) {
     return ((size_t)k3huf_odd_bytes(raw_bytes) * K3HUF_CODE_LENGTH_MAX + 7u) / 8u + WRITER_SLACK;
 }
@@ -128,15 +153,15 @@ enum k3huf_status k3huf_encode_part(const struct k3huf_encoder *encoder, const u
     const size_t odd = k3huf_odd_bytes(raw_bytes);
     /* Without an index, still in pieces: the even bytes are taken while the first cache has them. */
     const size_t block_symbols = (size_t)1 << (block_log2 != 0 ? block_log2 : K3HUF_BLOCK_LOG2_DEFAULT);
-    uint8_t *entry = part->entries;
+    uint8_t *entry = odd == 0 ? NULL : part->entries;
     struct writer writer = {part->coded, 0, 0, 0};
+    if (entry != NULL) { put_crcs(entry, raw, raw_bytes, 2 * block_symbols); }
     for (size_t done = 0; 2 * done < raw_bytes;) {
         const bool last = odd - done <= block_symbols;
         const size_t symbols = last ? odd - done : block_symbols;
         const size_t block_bytes = last ? raw_bytes - 2 * done : 2 * symbols;
-        if (entry != NULL && odd != 0) {
+        if (entry != NULL) {
             store32(entry, (uint32_t)(writer.next - part->coded) * 8u + writer.bits);
-            store32(entry + 4, k3huf_crc32c(0, raw + 2 * done, block_bytes));
             entry += K3HUF_INDEX_ENTRY_BYTES;
         }
         put_symbols(&writer, encoder->word, raw + 2 * done, symbols);

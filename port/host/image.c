@@ -223,29 +223,15 @@ static enum k3huf_exit make_image(struct image *image, char **names, uint32_t ru
 }
 
 static enum k3huf_exit run_image(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    enum { LBA = 256, OFFSET, SIZE, JSON };
-    static const struct option options[] = {{"lba", required_argument, NULL, LBA},
-                                            {"offset", required_argument, NULL, OFFSET},
-                                            {"size", required_argument, NULL, SIZE},
-                                            {"json", no_argument, NULL, JSON},
-                                            {"force", no_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     struct image image = {.lba_bytes = 4096};
-    enum k3huf_exit code = K3HUF_EXIT_OK;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        switch (option) {
-        case LBA: code = k3huf_option_number(optarg, "lba", 512, 4096, &image.lba_bytes, fault); break;
-        case OFFSET: code = k3huf_option_number(optarg, "offset", 1, INT64_MAX / 2, &image.first, fault); break;
-        case SIZE: code = k3huf_option_number(optarg, "size", 0, INT64_MAX / 2, &image.capacity, fault); break;
-        case JSON: image.json = true; break;
-        case 'f': image.force = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
+    const struct k3huf_option options[] = {{"lba", 0, K3HUF_OPTION_NUMBER, &image.lba_bytes, 512, 4096},
+                                           {"offset", 0, K3HUF_OPTION_NUMBER, &image.first, 1, INT64_MAX / 2},
+                                           {"size", 0, K3HUF_OPTION_NUMBER, &image.capacity, 0, INT64_MAX / 2},
+                                           {"json", 0, K3HUF_OPTION_ON, &image.json, 0, 0},
+                                           {"force", 'f', K3HUF_OPTION_ON, &image.force, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
     if ((image.lba_bytes & (image.lba_bytes - 1)) != 0) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "--lba must be 512, 1024, 2048 or 4096");
     }

@@ -150,7 +150,7 @@ static enum k3huf_exit add_index(struct job *job, unsigned threads, const uint64
     }
     if (code == K3HUF_EXIT_OK) {
         job->offset = K3HUF_RUN_HEADER_BYTES;
-        code = k3huf_decode_run(input, threads, add_piece, job, NULL, fault);
+        code = k3huf_decode_run(input, (struct k3huf_decoding){.threads = threads}, add_piece, job, NULL, fault);
     }
     if (code == K3HUF_EXIT_OK) { code = k3huf_input_unchanged(input, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_run_writer_check(&job->writer, fault); }
@@ -190,33 +190,18 @@ static enum k3huf_exit index_run(const char *run_name, const char *out_name, uin
 
 /* ------------------------------------------------------------------------------------------------- command ---- */
 
-enum { OPTION_BLOCK_LOG2 = 256 };
-
 static enum k3huf_exit run_index(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"block-log2", required_argument, NULL, OPTION_BLOCK_LOG2},
-                                            {"threads", required_argument, NULL, 'T'},
-                                            {"force", no_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     uint64_t block_log2 = K3HUF_BLOCK_LOG2_DEFAULT;
     unsigned threads = k3huf_pipeline_processors();
     bool force = false;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        enum k3huf_exit code = K3HUF_EXIT_OK;
-        switch (option) {
-        case OPTION_BLOCK_LOG2:
-            code = k3huf_option_number(optarg, "block-log2", K3HUF_BLOCK_LOG2_MIN, K3HUF_BLOCK_LOG2_MAX, &block_log2,
-                                       fault);
-            break;
-        case 'T': code = k3huf_option_threads(optarg, &threads, fault); break;
-        case 'f': force = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 2, 2, fault);
+    const struct k3huf_option options[] = {
+        {"block-log2", 0, K3HUF_OPTION_NUMBER, &block_log2, K3HUF_BLOCK_LOG2_MIN, K3HUF_BLOCK_LOG2_MAX},
+        {"threads", 'T', K3HUF_OPTION_THREADS, &threads, 0, 0},
+        {"force", 'f', K3HUF_OPTION_ON, &force, 0, 0},
+        {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    code = k3huf_option_operands(argc, argv, 2, 2, fault);
     return code == K3HUF_EXIT_OK
                ? index_run(argv[optind], argv[optind + 1], (uint32_t)block_log2, threads, force, fault)
                : code;

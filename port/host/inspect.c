@@ -123,7 +123,8 @@ static enum k3huf_exit gather(struct k3huf_input *input, struct facts *facts, st
     uint32_t bad = 0;
     facts->name = input->name;
     struct k3huf_run_facts run;
-    enum k3huf_exit code = k3huf_decode_run(input, k3huf_pipeline_processors(), count, facts->histogram, &run, fault);
+    const struct k3huf_decoding how = {.threads = k3huf_pipeline_processors()};
+    enum k3huf_exit code = k3huf_decode_run(input, how, count, facts->histogram, &run, fault);
     facts->run_bytes = run.run_bytes;
     if (code == K3HUF_EXIT_OK) { code = read_exactly(input, 0, bytes, sizeof bytes, fault); }
     if (code != K3HUF_EXIT_OK) { return code; }
@@ -300,21 +301,12 @@ static enum k3huf_exit inspect(const char *name, bool json, struct k3huf_fault *
     return code;
 }
 
-enum { OPTION_JSON = 256 };
-
 static enum k3huf_exit run_inspect(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, OPTION_JSON}, {"help", no_argument, NULL, 'h'}, {0}};
     bool json = false;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        switch (option) {
-        case OPTION_JSON: json = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-    }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 1, 1, fault);
+    const struct k3huf_option options[] = {{"json", 0, K3HUF_OPTION_ON, &json, 0, 0}, {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    code = k3huf_option_operands(argc, argv, 1, 1, fault);
     return code == K3HUF_EXIT_OK ? inspect(argv[optind], json, fault) : code;
 }
 

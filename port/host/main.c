@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "dispatch.h"
+#include "large.h"
 #include "manual.h"
 #include "version.h"
 
@@ -43,6 +44,7 @@ static enum k3huf_exit flush(struct k3huf_fault *fault) {
 int main(int argc, char **argv) {
     static struct k3huf_fault fault;
     enum k3huf_exit code = K3HUF_EXIT_OK;
+    k3huf_large_keep();
     /* A reader that went away, or a file size limit, is a write error with a message, not a silent end. */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN);

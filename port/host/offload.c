@@ -22,11 +22,13 @@
 struct task {
     struct k3huf_wanted want;
     const char *original; /* NULL: not compared */
-    uint64_t destination; /* in the window */
+    uint64_t destination; /* in the window, of what is brought */
     bool done;
-    bool same; /* compared, and no difference */
+    bool again; /* replaced by a later task */
+    bool same;  /* compared, and no difference */
     struct k3huf_completion completion;
-    uint32_t crc; /* of what is in the window */
+    uint64_t bytes; /* that are as wanted */
+    uint32_t crc;   /* of them */
 };
 
 struct offload {
@@ -40,6 +42,7 @@ struct offload {
     struct task *task; /* malloc'ed */
     uint32_t tasks, capacity;
     const char *original; /* of the tasks being added */
+    uint64_t free;        /* the window's first byte behind the last task's */
 };
 
 /* ---- which jobs */
@@ -149,17 +152,16 @@ static enum k3huf_exit compare_tensor(const struct offload *o, const struct task
                                original->size, task->want.source_bytes);
     }
     if (code != K3HUF_EXIT_OK) { return code; }
-    return k3huf_source_compare(&compare, o->session.window.bytes + task->destination, task->completion.bytes,
+    return k3huf_source_compare(&compare, o->session.window.bytes + task->destination + task->want.skip, task->bytes,
                                 task->want.source_at, fault);
 }
 
-/* A task's bytes are in the window, as its completion tells: look at both. */
-static enum k3huf_exit finish_task(struct offload *o, struct task *task, struct k3huf_fault *fault) {
+/* What a task brought is in the window, as its completion tells: look at both. */
+static enum k3huf_exit check_task(struct offload *o, struct task *task, struct k3huf_fault *fault) {
     const struct k3huf_wanted *want = &task->want;
     const struct k3huf_completion *c = &task->completion;
-    task->done = true;
     if (want->of_archive && (c->status == K3HUF_JOB_E_DESTINATION_SMALL || c->status == K3HUF_JOB_E_PART ||
-                             (c->status == 0 && c->bytes != want->raw_bytes))) {
+                             (c->status == 0 && c->bytes != want->brought))) {
         return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, want->name, NULL,
                                "the run decodes to another size than the archive says");
     }
@@ -167,15 +169,16 @@ static enum k3huf_exit finish_task(struct offload *o, struct task *task, struct 
     if (c->bytes > o->session.window.size - task->destination) {
         return k3huf_fault_set(fault, K3HUF_EXIT_IO, want->name, NULL, "the firmware tells of more bytes than fit");
     }
-    task->crc = k3huf_crc32c_long(k3huf_isa(), 0, o->session.window.bytes + task->destination, (size_t)c->bytes);
-    if (want->kind == K3HUF_KIND_COPY && task->crc != c->crc) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_IO, want->name, NULL,
-                               "what is in the window is not what the firmware wrote: their CRC-32C differ");
-    }
-    if (want->has_crc && task->crc != want->crc) {
+    const uint8_t *brought = o->session.window.bytes + task->destination;
+    const uint32_t crc = k3huf_crc32c_long(k3huf_isa(), 0, brought, (size_t)c->bytes);
+    const bool whole = want->of_archive && want->kind != K3HUF_KIND_NONE && want->brought == want->entry_bytes;
+    if ((whole && crc != want->entry_crc) || (want->kind == K3HUF_KIND_COPY && c->crc != want->entry_crc)) {
         return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, want->name, NULL,
-                               "its bytes do not have the CRC-32C of the archive's entry");
+                               "the bytes do not have the CRC-32C of the archive's entry");
     }
+    task->bytes = want->of_archive ? want->bytes : c->bytes;
+    task->crc =
+        task->bytes == c->bytes ? crc : k3huf_crc32c_long(k3huf_isa(), 0, brought + want->skip, (size_t)task->bytes);
     if (task->original == NULL) { return K3HUF_EXIT_OK; }
     struct k3huf_input original;
     enum k3huf_exit code = k3huf_input_open(&original, task->original, fault);
@@ -186,48 +189,68 @@ static enum k3huf_exit finish_task(struct offload *o, struct task *task, struct 
     return code;
 }
 
+/* The same for task `number`; one that cannot be checked as it is comes again, in another way. */
+static enum k3huf_exit finish_task(struct offload *o, uint32_t number, struct k3huf_fault *fault) {
+    struct task *task = &o->task[number];
+    task->done = true;
+    if (task->want.kind == K3HUF_KIND_PART && task->completion.status == K3HUF_JOB_E_NO_INDEX &&
+        (o->options & K3HUF_OPTION_REQUIRE_INDEX) == 0) {
+        struct k3huf_wanted whole = task->want;
+        k3huf_wanted_whole(&whole);
+        task->again = true;
+        task->want.name = NULL;
+        o->original = task->original;
+        return add_task(o, &whole, fault); /* may move the tasks */
+    }
+    return check_task(o, task, fault);
+}
+
 /* Bytes that are all zeros, or none, are put there without the firmware. */
 static void put_zeros(struct offload *o, struct task *task, uint64_t room) {
     k3huf_completion_clear(&task->completion);
-    task->completion.bytes = task->want.raw_bytes;
-    if (task->want.raw_bytes > room) {
+    task->completion.bytes = task->want.bytes;
+    if (task->want.bytes > room) {
         task->completion.status = K3HUF_JOB_E_DESTINATION;
-    } else if (task->want.raw_bytes > 0) {
-        memset(o->session.window.bytes + task->destination, 0, (size_t)task->want.raw_bytes);
+    } else if (task->want.bytes > 0) {
+        memset(o->session.window.bytes + task->destination, 0, (size_t)task->want.bytes);
     }
 }
 
-/* Put as many tasks from `first` on into ring and window as both hold, or their zeros into the window. Returns the
- * first one that is not. */
+/* Put as many tasks from `first` on into ring and window as both hold, or their zeros into the window: behind what is
+ * there already, or from the beginning again where the first of them finds no room. Returns the first one that is
+ * not. */
 static uint32_t submit_batch(struct offload *o, uint32_t first) {
-    uint64_t at = K3HUF_SESSION_FREE;
+    uint64_t at = o->task[first].want.brought > o->session.window.size - o->free ? K3HUF_SESSION_FREE : o->free;
     uint32_t i = first;
     for (; i < o->tasks && i - first < K3HUF_SESSION_ENTRIES; i++) {
         struct task *task = &o->task[i];
         const struct k3huf_wanted *want = &task->want;
         const uint32_t lba_bytes = o->session.device.lba_bytes;
         const uint64_t room = o->session.window.size - at;
-        if (want->raw_bytes > room && i > first) { break; }
+        if (want->brought > room && i > first) { break; }
         task->destination = at;
+        /* A part of a run without index would come unchecked. */
+        const uint32_t strict = want->kind == K3HUF_KIND_PART ? K3HUF_OPTION_REQUIRE_INDEX : 0;
         if (want->kind == K3HUF_KIND_NONE) {
             put_zeros(o, task, room);
         } else {
             const struct k3huf_job job = {.id = i,
                                           .kind = want->kind,
-                                          .options = o->options,
+                                          .options = o->options | strict,
                                           .lba = want->offset / lba_bytes,
                                           .offset = want->offset % lba_bytes,
                                           .run_bytes = want->run_bytes,
                                           .destination = at,
-                                          .destination_bytes = want->raw_bytes,
+                                          .destination_bytes = want->brought,
                                           .from = want->from};
             k3huf_session_submit(&o->session, &job);
         }
-        if (want->raw_bytes > room) { /* the firmware will say so */
+        if (want->brought > room) { /* the firmware will say so */
             return i + 1;
         }
-        const uint64_t taken = (want->raw_bytes + PAGE - 1) / PAGE * PAGE;
+        const uint64_t taken = (want->brought + PAGE - 1) / PAGE * PAGE;
         at += taken < room ? taken : room;
+        o->free = at;
     }
     return i;
 }
@@ -262,7 +285,7 @@ static enum k3huf_exit run_tasks(struct offload *o, struct k3huf_fault *fault) {
     uint64_t done = 0;
     uint64_t drawn = 0;
     for (uint32_t i = 0; i < o->tasks; i++) {
-        all += o->task[i].want.raw_bytes;
+        all += o->task[i].want.brought;
     }
     for (uint32_t next = 0; next < o->tasks;) {
         const uint32_t begin = next;
@@ -277,12 +300,13 @@ static enum k3huf_exit run_tasks(struct offload *o, struct k3huf_fault *fault) {
             }
             if (task != NULL) {
                 static struct k3huf_fault own;
-                code = finish_task(o, task, &own);
+                const uint64_t brought = task->want.brought;
+                code = finish_task(o, (uint32_t)(task - o->task), &own);
                 if (code != K3HUF_EXIT_OK && first_code == K3HUF_EXIT_OK) {
                     first_code = code;
                     *fault = own;
                 }
-                done += task->want.raw_bytes;
+                done += brought;
                 left--;
             } else {
                 (void)usleep(100);
@@ -315,14 +339,15 @@ static const char *const as[] = {
 static json_t *task_json(const struct task *t) {
     const struct k3huf_completion *c = &t->completion;
     const double time = seconds(c, c->ticks);
-    json_t *job = json_pack(
-        "{s:s, s:s, s:I, s:I, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f}", "name", t->want.name,
-        "as", as[t->want.kind], "run_bytes", (json_int_t)t->want.run_bytes, "status", (json_int_t)c->status, "text",
-        k3huf_job_status_text(c->status), "bytes", (json_int_t)c->bytes, "seconds", time, "storage_wait_seconds",
-        seconds(c, c->storage_ticks), "decode_seconds", seconds(c, c->decode_ticks), "write_seconds",
-        seconds(c, c->write_ticks), "raw_gb_per_second", rate((double)c->bytes, time), "drive_gb_per_second",
-        rate((double)c->read, time), "bytes_read", (json_int_t)c->read, "reads", (json_int_t)c->reads, "retries",
-        (json_int_t)c->retries, "groups", (json_int_t)c->groups, "groups_read_ahead", ahead(c));
+    json_t *job =
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f}", "name",
+                  t->want.name, "as", as[t->want.kind], "run_bytes", (json_int_t)t->want.run_bytes, "status",
+                  (json_int_t)c->status, "text", k3huf_job_status_text(c->status), "bytes",
+                  (json_int_t)(c->status == 0 ? t->bytes : c->bytes), "seconds", time, "storage_wait_seconds",
+                  seconds(c, c->storage_ticks), "decode_seconds", seconds(c, c->decode_ticks), "write_seconds",
+                  seconds(c, c->write_ticks), "raw_gb_per_second", rate((double)c->bytes, time), "drive_gb_per_second",
+                  rate((double)c->read, time), "bytes_read", (json_int_t)c->read, "reads", (json_int_t)c->reads,
+                  "retries", (json_int_t)c->retries, "groups", (json_int_t)c->groups, "groups_read_ahead", ahead(c));
     if (c->status != 0) {
         if (c->stripe != K3HUF_JOB_NOWHERE) {
             (void)json_object_set_new(job, "stripe", json_integer((json_int_t)c->stripe));
@@ -334,7 +359,7 @@ static json_t *task_json(const struct task *t) {
         (void)json_object_set_new(job, "lba", json_integer((json_int_t)c->lba));
     } else {
         (void)json_object_set_new(job, "crc32c", json_integer((json_int_t)t->crc));
-        (void)json_object_set_new(job, "destination", json_integer((json_int_t)t->destination));
+        (void)json_object_set_new(job, "destination", json_integer((json_int_t)(t->destination + t->want.skip)));
         if (t->original != NULL) { (void)json_object_set_new(job, "same", json_boolean(t->same)); }
     }
     return job;
@@ -344,7 +369,7 @@ static enum k3huf_exit report_json(const struct offload *o, struct k3huf_fault *
     const struct k3huf_device *d = &o->session.device;
     json_t *jobs = json_array();
     for (uint32_t i = 0; i < o->tasks; i++) {
-        if (o->task[i].done) { (void)json_array_append_new(jobs, task_json(&o->task[i])); }
+        if (o->task[i].done && !o->task[i].again) { (void)json_array_append_new(jobs, task_json(&o->task[i])); }
     }
     return k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "window", o->window, "cores",
                                       (json_int_t)d->cores, "lba_bytes", (json_int_t)d->lba_bytes, "lba_count",
@@ -363,17 +388,16 @@ static void report_text(const struct offload *o) {
     for (uint32_t i = 0; i < o->tasks; i++) {
         const struct task *t = &o->task[i];
         const struct k3huf_completion *c = &t->completion;
-        if (!t->done || c->status != 0) { continue; }
+        if (!t->done || t->again || c->status != 0) { continue; }
         const double time = seconds(c, c->ticks);
         print_name(t->want.name);
-        switch (t->want.kind) {
-        case K3HUF_KIND_NONE: printf(": %" PRIu64 " bytes that are all zeros", c->bytes); break;
-        case K3HUF_KIND_COPY: printf(": %" PRIu64 " bytes copied in %.4f s", c->bytes, time); break;
-        case K3HUF_KIND_PART:
-            printf(": part of a run of %" PRIu64 " bytes decoded to %" PRIu64 " in %.4f s", t->want.run_bytes, c->bytes,
-                   time);
-            break;
-        default: printf(": %" PRIu64 " bytes decoded to %" PRIu64 " in %.4f s", t->want.run_bytes, c->bytes, time);
+        if (t->want.kind == K3HUF_KIND_NONE) {
+            printf(": %" PRIu64 " bytes that are all zeros", t->bytes);
+        } else if (t->want.kind == K3HUF_KIND_COPY) {
+            printf(": %" PRIu64 " bytes copied in %.4f s", t->bytes, time);
+        } else {
+            printf(": %s%" PRIu64 " bytes decoded to %" PRIu64 " in %.4f s",
+                   t->want.kind == K3HUF_KIND_PART ? "part of a run of " : "", t->want.run_bytes, t->bytes, time);
         }
         printf("%s%s\n",
                !t->same             ? ""
@@ -439,41 +463,23 @@ static enum k3huf_exit offload(struct offload *o, char **words, uint32_t count, 
 }
 
 static enum k3huf_exit run_offload(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    enum { WINDOW = 256, CREATE, TIMEOUT, LIST, ALL, JSON, TRACE, REQUIRE_INDEX, SHUTDOWN };
-    static const struct option options[] = {{"window", required_argument, NULL, WINDOW},
-                                            {"create", required_argument, NULL, CREATE},
-                                            {"timeout", required_argument, NULL, TIMEOUT},
-                                            {"list", no_argument, NULL, LIST},
-                                            {"all", no_argument, NULL, ALL},
-                                            {"json", no_argument, NULL, JSON},
-                                            {"trace", no_argument, NULL, TRACE},
-                                            {"require-index", no_argument, NULL, REQUIRE_INDEX},
-                                            {"shutdown", no_argument, NULL, SHUTDOWN},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct offload o = {.timeout_ms = 60000};
-    enum k3huf_exit code = K3HUF_EXIT_OK;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        switch (option) {
-        case WINDOW: o.window = optarg; break;
-        case CREATE:
-            code = k3huf_option_number(optarg, "create", K3HUF_SESSION_FREE, INT64_MAX, &o.create, fault);
-            break;
-        case TIMEOUT: code = k3huf_option_number(optarg, "timeout", 1, 86400000, &o.timeout_ms, fault); break;
-        case LIST: o.list = true; break;
-        case ALL: o.all = true; break;
-        case JSON: o.json = true; break;
-        case TRACE: o.options |= K3HUF_OPTION_TRACE; break;
-        case REQUIRE_INDEX: o.options |= K3HUF_OPTION_REQUIRE_INDEX; break;
-        case SHUTDOWN: o.shutdown = true; break;
-        case 'q': o.quiet = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
+    struct offload o = {.timeout_ms = 60000, .free = K3HUF_SESSION_FREE};
+    bool trace = false;
+    bool require_index = false;
+    const struct k3huf_option options[] = {{"window", 0, K3HUF_OPTION_TEXT, &o.window, 0, 0},
+                                           {"create", 0, K3HUF_OPTION_NUMBER, &o.create, K3HUF_SESSION_FREE, INT64_MAX},
+                                           {"timeout", 0, K3HUF_OPTION_NUMBER, &o.timeout_ms, 1, 86400000},
+                                           {"list", 0, K3HUF_OPTION_ON, &o.list, 0, 0},
+                                           {"all", 0, K3HUF_OPTION_ON, &o.all, 0, 0},
+                                           {"json", 0, K3HUF_OPTION_ON, &o.json, 0, 0},
+                                           {"trace", 0, K3HUF_OPTION_ON, &trace, 0, 0},
+                                           {"require-index", 0, K3HUF_OPTION_ON, &require_index, 0, 0},
+                                           {"shutdown", 0, K3HUF_OPTION_ON, &o.shutdown, 0, 0},
+                                           {"quiet", 'q', K3HUF_OPTION_ON, &o.quiet, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    o.options = (trace ? K3HUF_OPTION_TRACE : 0) | (require_index ? K3HUF_OPTION_REQUIRE_INDEX : 0);
     const uint32_t words = (uint32_t)(argc - optind);
     if (o.window == NULL) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "offload: --window FILE is needed");
@@ -500,8 +506,10 @@ const struct k3huf_command k3huf_command_offload = {
     "  ARCHIVE                  every tensor of it\n"
     "  @OFFSET/TENSOR, @OFFSET  the same of an archive that begins at that byte of the drive, table or not\n"
     "  @OFFSET:BYTES:RAW-BYTES  a run at that byte of the drive\n"
-    "What is decoded stays in the window. Of an archive's entries as a whole the CRC-32C is compared here once "
-    "more.\n\n"
+    "What is brought stays in the window, one behind the other, as long as there is room; then it begins anew. Nothing "
+    "of\n"
+    "an archive comes unchecked: stored bytes and runs without index are read as a whole, for the CRC of their "
+    "entry.\n\n"
     "      --window FILE    the memory that is shared with the firmware\n"
     "      --create N       make it N bytes large where it does not exist (K, M, G are understood)\n"
     "      --list           print the drive's table of contents, or the tensors of ARCHIVE\n"

@@ -7,7 +7,9 @@
 
 #include "pipeline.h"
 
-int k3huf_option_next(int argc, char **argv, const struct option *options, struct k3huf_fault *fault) {
+/* getopt_long() with its complaints as faults; an option whose val is a letter has that letter as its short form.
+ * Returns the option's val, -1 after the last, or '?' with the fault set. */
+static int next(int argc, char **argv, const struct option *options, struct k3huf_fault *fault) {
     char letters[1 + 2 * 2 * 26 + 1] = ":"; /* as getopt() has them: a colon behind those with an argument */
     size_t n = 1;
     for (const struct option *option = options; option->name != NULL && n < sizeof letters - 2; option++) {
@@ -57,11 +59,50 @@ enum k3huf_exit k3huf_option_number(const char *text, const char *name, uint64_t
     return K3HUF_EXIT_OK;
 }
 
-enum k3huf_exit k3huf_option_threads(const char *text, unsigned *threads, struct k3huf_fault *fault) {
-    uint64_t number = *threads;
-    const enum k3huf_exit code = k3huf_option_number(text, "threads", 1, K3HUF_THREADS_MAX, &number, fault);
-    *threads = (unsigned)number;
+/* The option has been given, with optarg where it takes an argument. */
+static enum k3huf_exit take(const struct k3huf_option *option, struct k3huf_fault *fault) {
+    uint64_t number = 0;
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    switch (option->kind) {
+    case K3HUF_OPTION_ON: *(bool *)option->value = true; break;
+    case K3HUF_OPTION_OFF: *(bool *)option->value = false; break;
+    case K3HUF_OPTION_TEXT: *(const char **)option->value = optarg; break;
+    case K3HUF_OPTION_NUMBER:
+        code = k3huf_option_number(optarg, option->name, option->least, option->most, option->value, fault);
+        break;
+    case K3HUF_OPTION_THREADS:
+        code = k3huf_option_number(optarg, option->name, 1, K3HUF_THREADS_MAX, &number, fault);
+        if (code == K3HUF_EXIT_OK) { *(unsigned *)option->value = (unsigned)number; }
+        break;
+    }
     return code;
+}
+
+enum k3huf_exit k3huf_options_take(int argc, char **argv, const struct k3huf_option *table, bool *help,
+                                   struct k3huf_fault *fault) {
+    enum { LETTERLESS = 256 }; /* what getopt_long() is to return for the option without a letter that is this far */
+    struct option options[K3HUF_OPTIONS_MAX + 2] = {{0}};
+    unsigned n = 0;
+    for (; table[n].name != NULL && n < K3HUF_OPTIONS_MAX; n++) {
+        const bool flag = table[n].kind == K3HUF_OPTION_ON || table[n].kind == K3HUF_OPTION_OFF;
+        options[n] = (struct option){table[n].name, flag ? no_argument : required_argument, NULL,
+                                     table[n].letter != 0 ? table[n].letter : LETTERLESS + (int)n};
+    }
+    options[n] = (struct option){"help", no_argument, NULL, 'h'};
+    optind = 0;
+    for (int value; (value = next(argc, argv, options, fault)) != -1;) {
+        if (value == '?') { return K3HUF_EXIT_USAGE; }
+        if (value == 'h') {
+            *help = true;
+            return K3HUF_EXIT_OK;
+        }
+        for (unsigned i = 0; i < n; i++) {
+            if (options[i].val != value) { continue; }
+            const enum k3huf_exit code = take(&table[i], fault);
+            if (code != K3HUF_EXIT_OK) { return code; }
+        }
+    }
+    return K3HUF_EXIT_OK;
 }
 
 enum k3huf_exit k3huf_option_operands(int argc, char **argv, int least, int most, struct k3huf_fault *fault) {

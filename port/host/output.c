@@ -143,6 +143,7 @@ enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, s
         }
         return K3HUF_EXIT_OK;
     }
+    write_behind(output);
     output->written += size;
     /* Both: the file's size in case nothing follows, the position in case something does. */
     if (output->written > INT64_MAX || ftruncate(output->fd, (off_t)output->written) != 0 ||

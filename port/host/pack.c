@@ -279,82 +279,41 @@ static enum k3huf_exit part_option(const char *text, struct pack *pack, struct k
     return K3HUF_EXIT_OK;
 }
 
-enum {
-    OPTION_CODE_LENGTH = 256,
-    OPTION_STRIPE,
-    OPTION_NO_INDEX,
-    OPTION_BLOCK_LOG2,
-    OPTION_BYTES,
-    OPTION_PART,
-    OPTION_RM,
-    OPTION_KEEP,
-    OPTION_JSON,
-    OPTION_NO_PROGRESS
-};
-
 static enum k3huf_exit run_pack(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-                                            {"max-code-length", required_argument, NULL, OPTION_CODE_LENGTH},
-                                            {"stripe-size", required_argument, NULL, OPTION_STRIPE},
-                                            {"no-index", no_argument, NULL, OPTION_NO_INDEX},
-                                            {"block-log2", required_argument, NULL, OPTION_BLOCK_LOG2},
-                                            {"bytes", no_argument, NULL, OPTION_BYTES},
-                                            {"part", required_argument, NULL, OPTION_PART},
-                                            {"rm", no_argument, NULL, OPTION_RM},
-                                            {"keep", no_argument, NULL, OPTION_KEEP},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"no-progress", no_argument, NULL, OPTION_NO_PROGRESS},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"threads", required_argument, NULL, 'T'},
-                                            {"force", no_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct pack pack = {.encode = {.stripe_bytes = K3HUF_STRIPE_RAW_MAX,
-                                   .max_code_length = K3HUF_CODE_LENGTH_MAX,
-                                   .threads = k3huf_pipeline_processors()},
-                        .progress = true};
+    struct pack pack = {.encode = {.threads = k3huf_pipeline_processors()}, .progress = true};
     const char *out_name = NULL;
+    const char *part = NULL;
     bool index = true;
+    uint64_t code_length = K3HUF_CODE_LENGTH_MAX;
+    uint64_t stripe_bytes = K3HUF_STRIPE_RAW_MAX;
     uint64_t block_log2 = K3HUF_BLOCK_LOG2_DEFAULT;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        enum k3huf_exit code = K3HUF_EXIT_OK;
-        uint64_t number = 0;
-        switch (option) {
-        case 'o': out_name = optarg; break;
-        case OPTION_CODE_LENGTH:
-            code = k3huf_option_number(optarg, "max-code-length", 1, K3HUF_CODE_LENGTH_MAX, &number, fault);
-            pack.encode.max_code_length = (uint32_t)number;
-            break;
-        case OPTION_STRIPE:
-            code = k3huf_option_number(optarg, "stripe-size", 1, K3HUF_STRIPE_RAW_MAX, &number, fault);
-            pack.encode.stripe_bytes = (uint32_t)number;
-            break;
-        case OPTION_NO_INDEX: index = false; break;
-        case OPTION_BLOCK_LOG2:
-            code = k3huf_option_number(optarg, "block-log2", K3HUF_BLOCK_LOG2_MIN, K3HUF_BLOCK_LOG2_MAX, &block_log2,
-                                       fault);
-            break;
-        case OPTION_BYTES: pack.bytes = true; break;
-        case OPTION_PART: code = part_option(optarg, &pack, fault); break;
-        case OPTION_RM: pack.rm = true; break;
-        case OPTION_KEEP: pack.rm = false; break;
-        case OPTION_JSON: pack.json = true; break;
-        case OPTION_NO_PROGRESS: pack.progress = false; break;
-        case 'q': pack.quiet = true; break;
-        case 'v': pack.verbose = true; break;
-        case 'T': code = k3huf_option_threads(optarg, &pack.encode.threads, fault); break;
-        case 'f': pack.force = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
+    const struct k3huf_option options[] = {
+        {"output", 'o', K3HUF_OPTION_TEXT, &out_name, 0, 0},
+        {"max-code-length", 0, K3HUF_OPTION_NUMBER, &code_length, 1, K3HUF_CODE_LENGTH_MAX},
+        {"stripe-size", 0, K3HUF_OPTION_NUMBER, &stripe_bytes, 1, K3HUF_STRIPE_RAW_MAX},
+        {"no-index", 0, K3HUF_OPTION_OFF, &index, 0, 0},
+        {"block-log2", 0, K3HUF_OPTION_NUMBER, &block_log2, K3HUF_BLOCK_LOG2_MIN, K3HUF_BLOCK_LOG2_MAX},
+        {"bytes", 0, K3HUF_OPTION_ON, &pack.bytes, 0, 0},
+        {"part", 0, K3HUF_OPTION_TEXT, &part, 0, 0},
+        {"rm", 0, K3HUF_OPTION_ON, &pack.rm, 0, 0},
+        {"keep", 0, K3HUF_OPTION_OFF, &pack.rm, 0, 0},
+        {"json", 0, K3HUF_OPTION_ON, &pack.json, 0, 0},
+        {"no-progress", 0, K3HUF_OPTION_OFF, &pack.progress, 0, 0},
+        {"quiet", 'q', K3HUF_OPTION_ON, &pack.quiet, 0, 0},
+        {"verbose", 'v', K3HUF_OPTION_ON, &pack.verbose, 0, 0},
+        {"threads", 'T', K3HUF_OPTION_THREADS, &pack.encode.threads, 0, 0},
+        {"force", 'f', K3HUF_OPTION_ON, &pack.force, 0, 0},
+        {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    if (part != NULL) { code = part_option(part, &pack, fault); }
+    if (code != K3HUF_EXIT_OK) { return code; }
     const int operands = out_name == NULL ? 2 : 1;
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, operands, operands, fault);
+    code = k3huf_option_operands(argc, argv, operands, operands, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     if (out_name == NULL) { out_name = argv[optind + 1]; }
+    pack.encode.max_code_length = (uint32_t)code_length;
+    pack.encode.stripe_bytes = (uint32_t)stripe_bytes;
     pack.encode.block_log2 = index ? (uint32_t)block_log2 : 0;
     pack.progress = pack.progress && !pack.quiet;
     const char *in_name = argv[optind];

@@ -1,6 +1,8 @@
 /* pack_run.c - see pack.h: histogram, code, stripes, and the check of what was written. */
 #include "pack.h"
 
+#include <stdlib.h>
+
 #include "compare.h"
 #include "run_writer.h"
 
@@ -36,21 +38,24 @@ enum k3huf_exit k3huf_pack_run(struct k3huf_input *input, const char *out_name, 
                                const struct k3huf_encode_options *options, struct k3huf_pack_result *result,
                                struct k3huf_fault *fault) {
     struct job job = {.progress = options->progress};
-    struct k3huf_counts counts;
-    struct k3huf_run_header header = {0};
+    struct k3huf_counts counts = {.stripe = NULL};
+    struct k3huf_sink sink = {.put = put, .context = &job.writer};
+    struct k3huf_encoded encoded = {.crc = 0};
     uint8_t codelen[K3HUF_SYMBOLS];
     enum k3huf_exit code = k3huf_run_writer_open(&job.writer, out_name, force, options->threads, take, &job, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     job.compare = (struct k3huf_compare){.original = input, .name = job.writer.output.name};
+    if (!job.writer.output.stream) { sink.file = &job.writer.output; }
     code = k3huf_count(input, options, &counts, fault);
     if (code == K3HUF_EXIT_OK) {
         code = k3huf_choose_code(counts.histogram, input->size, options->max_code_length, input->name, codelen, fault);
     }
-    if (code == K3HUF_EXIT_OK) { code = k3huf_encode_run(input, options, codelen, put, &job.writer, &header, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_encode_run(input, options, codelen, &counts, &sink, &encoded, fault); }
     if (code == K3HUF_EXIT_OK) { code = check_run(&job, input, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&job.writer.output, fault); }
-    *result = (struct k3huf_pack_result){header.raw_bytes, job.writer.output.written, header.nstripes,
+    *result = (struct k3huf_pack_result){encoded.header.raw_bytes, job.writer.output.written, encoded.header.nstripes,
                                          job.writer.output.stream};
+    free(counts.stripe);
     k3huf_run_writer_close(&job.writer);
     return code;
 }

@@ -6,30 +6,44 @@
 #include <string.h>
 #include <unistd.h>
 
+/* With one thread at work: what is read ahead, and what is to be written. */
+#define SLOTS_OF_ONE 6u
 #define SLOTS_MAX (2u * K3HUF_THREADS_MAX)
+
+/* Where the job in a slot is. */
+enum stage { STAGE_READING, STAGE_READ, STAGE_WORKING, STAGE_DONE };
 
 struct state {
     const struct k3huf_pipeline *pipeline;
-    pthread_mutex_t lock;   /* of all that follows */
-    pthread_cond_t changed; /* any of it */
+    pthread_mutex_t lock;       /* of all that follows */
+    pthread_cond_t helpers_due; /* there is something for one of them to do, or for none ever again */
+    pthread_cond_t caller_due;
+    pthread_t helper[K3HUF_THREADS_MAX];
+    unsigned helpers;
+    unsigned helpers_most;
+    unsigned helpers_asleep;
+    bool caller_sleeps;
     unsigned slots;
     unsigned free[SLOTS_MAX]; /* a stack: the slot last taken is used first, for its memory is at hand */
     unsigned free_count;
-    unsigned order[SLOTS_MAX]; /* slot of job j at j % slots */
-    bool done[SLOTS_MAX];      /* by slot: worked on */
-    uint64_t bytes[SLOTS_MAX]; /* by slot */
+    unsigned order[SLOTS_MAX];   /* slot of job j at j % slots */
+    enum stage stage[SLOTS_MAX]; /* by slot */
+    uint64_t bytes[SLOTS_MAX];   /* by slot */
     uint64_t held;
     uint64_t planned; /* jobs */
+    uint64_t begun;   /* work on them, in order */
     uint64_t taken;
-    bool planning; /* a plan is under way */
-    bool waiting;  /* the last plan said K3HUF_PLAN_WAIT, when `taken` was waiting_at */
+    unsigned working; /* threads */
+    bool planning;    /* a plan is under way */
+    bool waiting;     /* the last plan said K3HUF_PLAN_WAIT, when `taken` was waiting_at */
     uint64_t waiting_at;
-    bool ended; /* nothing is to be planned any more */
+    bool ended;  /* nothing is to be planned any more */
+    bool failed; /* nor worked on */
 };
 
 unsigned k3huf_pipeline_slots(unsigned threads) {
     /* Twice the threads: while a result waits for its turn, its thread goes on. */
-    return threads == 1 ? 1 : 2 * threads;
+    return threads == 1 ? SLOTS_OF_ONE : 2 * threads;
 }
 
 unsigned k3huf_pipeline_processors(void) {
@@ -38,127 +52,198 @@ unsigned k3huf_pipeline_processors(void) {
     return n < 1 ? 1 : n > (long)K3HUF_THREADS_MAX ? K3HUF_THREADS_MAX : (unsigned)n;
 }
 
+/* What there is to do. */
 static bool may_plan(const struct state *state) {
     return !state->planning && !state->ended && state->free_count > 0 &&
            !(state->waiting && state->waiting_at == state->taken);
 }
 
-/* Plan a job; false: there was none. The lock is held before and after, not meanwhile. */
-static bool plan(struct state *state, unsigned *slot) {
+static bool may_work(const struct state *state) {
+    return state->working < state->pipeline->threads && state->begun < state->planned && !state->failed &&
+           state->stage[state->order[state->begun % state->slots]] == STAGE_READ;
+}
+
+static bool may_take(const struct state *state) {
+    return state->taken < state->planned && state->stage[state->order[state->taken % state->slots]] == STAGE_DONE;
+}
+
+/* There is no more work. */
+static bool all_begun(const struct state *state) {
+    return state->failed || (state->ended && !state->planning && state->begun == state->planned);
+}
+
+static bool all_taken(const struct state *state) {
+    return state->ended && !state->planning && state->taken == state->planned;
+}
+
+/* Whether the caller's thread works as the others do. Where one thread is asked for there are two, and it does so only
+ * for want of anything else: it reads ahead and takes, which writes, while the other computes. */
+static bool caller_works(const struct state *state) { return state->pipeline->threads > 1 || state->helpers == 0; }
+
+/* Wake whom there is something to do for; `idle`: the thread that says so is about to sleep or to end. To wake a thread
+ * costs a good part of a job. So a caller that does not work sleeps until half of the slots are done with or free,
+ * unless nobody else has anything to do. */
+static void wake(struct state *state, bool idle) {
+    const unsigned half = state->slots / 2;
+    const bool any = idle || caller_works(state) || all_begun(state);
+    if (state->caller_sleeps && ((may_take(state) && (any || state->begun - state->taken > half)) ||
+                                 (may_plan(state) && (any || state->free_count > half)) ||
+                                 (may_work(state) && caller_works(state)) || all_taken(state))) {
+        state->caller_sleeps = false;
+        (void)pthread_cond_signal(&state->caller_due);
+    }
+    if (state->helpers_asleep > 0 && all_begun(state)) {
+        (void)pthread_cond_broadcast(&state->helpers_due);
+    } else if (state->helpers_asleep > 0 && (may_work(state) || may_plan(state))) {
+        (void)pthread_cond_signal(&state->helpers_due);
+    }
+}
+
+static void *helper(void *argument);
+
+/* One thread more, if there may be. Small stacks: a thread's memory is in its slots. */
+static void start(struct state *state) {
+    pthread_attr_t attributes;
+    if (state->helpers >= state->helpers_most) { return; }
+    bool good = pthread_attr_init(&attributes) == 0;
+    if (good) {
+        good = pthread_attr_setstacksize(&attributes, (size_t)512 << 10) == 0 &&
+               pthread_create(&state->helper[state->helpers], &attributes, helper, state) == 0;
+        (void)pthread_attr_destroy(&attributes);
+    }
+    if (good) {
+        state->helpers++;
+    } else {
+        state->helpers_most = state->helpers;
+    }
+}
+
+/* Plan a job and read it. The lock is held before and after, not meanwhile. */
+static void plan_and_read(struct state *state) {
+    const struct k3huf_pipeline *pipeline = state->pipeline;
     const unsigned at = --state->free_count;
-    const unsigned next = state->free[at];
+    const unsigned slot = state->free[at];
     const uint64_t held = state->held;
     uint64_t bytes = 0;
     state->planning = true;
     state->waiting = false;
     state->waiting_at = state->taken;
     (void)pthread_mutex_unlock(&state->lock);
-    const enum k3huf_plan said = state->pipeline->plan(state->pipeline->context, next, held, &bytes);
+    const enum k3huf_plan said = pipeline->plan(pipeline->context, slot, held, &bytes);
     (void)pthread_mutex_lock(&state->lock);
     state->planning = false;
-    const bool job = said == K3HUF_PLAN_JOB && !state->ended;
-    if (job) {
-        state->order[state->planned % state->slots] = next;
-        state->done[next] = false;
-        state->bytes[next] = bytes;
+    if (said == K3HUF_PLAN_JOB && !state->ended) {
+        state->order[state->planned % state->slots] = slot;
+        state->stage[slot] = STAGE_READING;
+        state->bytes[slot] = bytes;
         state->held += bytes;
         state->planned++;
-        *slot = next;
+        if (pipeline->threads > 1 || state->planned > 1) { start(state); }
+        if (pipeline->read != NULL) {
+            wake(state, false);
+            (void)pthread_mutex_unlock(&state->lock);
+            pipeline->read(pipeline->context, slot);
+            (void)pthread_mutex_lock(&state->lock);
+        }
+        state->stage[slot] = STAGE_READ;
     } else {
         /* Back to where it was, below slots taken meanwhile: those have memory already, this one may have none yet. */
         memmove(state->free + at + 1, state->free + at, (state->free_count - at) * sizeof state->free[0]);
-        state->free[at] = next;
+        state->free[at] = slot;
         state->free_count++;
         state->waiting = said == K3HUF_PLAN_WAIT;
         state->ended = state->ended || said == K3HUF_PLAN_END;
     }
-    (void)pthread_cond_broadcast(&state->changed);
-    return job;
+    wake(state, false);
 }
 
-static void work(struct state *state, unsigned slot) {
+/* The lock is held before and after, not meanwhile. */
+static void work(struct state *state) {
+    const unsigned slot = state->order[state->begun % state->slots];
+    state->begun++;
+    state->working++;
+    state->stage[slot] = STAGE_WORKING;
     (void)pthread_mutex_unlock(&state->lock);
     state->pipeline->work(state->pipeline->context, slot);
     (void)pthread_mutex_lock(&state->lock);
-    state->done[slot] = true;
-    (void)pthread_cond_broadcast(&state->changed);
+    state->working--;
+    state->stage[slot] = STAGE_DONE;
+    wake(state, false);
 }
 
 static void *helper(void *argument) {
     struct state *state = argument;
     (void)pthread_mutex_lock(&state->lock);
-    while (!state->ended) {
-        unsigned slot = 0;
-        if (!may_plan(state)) {
-            (void)pthread_cond_wait(&state->changed, &state->lock);
-        } else if (plan(state, &slot)) {
-            work(state, slot);
+    while (!all_begun(state)) {
+        if (may_work(state)) {
+            work(state);
+        } else if (may_plan(state)) {
+            plan_and_read(state);
+        } else {
+            state->helpers_asleep++;
+            wake(state, true);
+            (void)pthread_cond_wait(&state->helpers_due, &state->lock);
+            state->helpers_asleep--;
         }
     }
+    wake(state, true);
     (void)pthread_mutex_unlock(&state->lock);
     return NULL;
 }
 
-/* Small stacks: a thread's memory is in its slots. */
-static bool start(struct state *state, pthread_t *thread) {
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0) { return false; }
-    const bool good = pthread_attr_setstacksize(&attributes, (size_t)512 << 10) == 0 &&
-                      pthread_create(thread, &attributes, helper, state) == 0;
-    (void)pthread_attr_destroy(&attributes);
-    return good;
-}
-
-/* Take the next result if it is there. The lock is held before and after, not meanwhile. */
-static bool take(struct state *state, enum k3huf_exit *code, struct k3huf_fault *fault) {
+/* Take the next result. The lock is held before and after, not meanwhile. */
+static enum k3huf_exit take(struct state *state, struct k3huf_fault *fault) {
     const unsigned slot = state->order[state->taken % state->slots];
-    if (state->taken == state->planned || !state->done[slot]) { return false; }
     (void)pthread_mutex_unlock(&state->lock);
-    *code = state->pipeline->take(state->pipeline->context, slot, fault);
+    const enum k3huf_exit code = state->pipeline->take(state->pipeline->context, slot, fault);
     (void)pthread_mutex_lock(&state->lock);
     state->taken++;
     state->held -= state->bytes[slot];
     state->free[state->free_count++] = slot;
-    state->ended = state->ended || *code != K3HUF_EXIT_OK;
-    (void)pthread_cond_broadcast(&state->changed);
-    return true;
+    state->failed = code != K3HUF_EXIT_OK;
+    state->ended = state->ended || state->failed;
+    wake(state, false);
+    return code;
 }
 
 enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct k3huf_fault *fault) {
-    struct state state = {.pipeline = pipeline, .slots = k3huf_pipeline_slots(pipeline->threads)};
-    pthread_t thread[K3HUF_THREADS_MAX];
-    unsigned threads = 1; /* this one */
-    unsigned most = pipeline->threads;
+    struct state state = {.pipeline = pipeline,
+                          .helpers_most = pipeline->threads == 1 ? 1 : pipeline->threads - 1,
+                          .slots = k3huf_pipeline_slots(pipeline->threads)};
     enum k3huf_exit code = K3HUF_EXIT_OK;
     (void)pthread_mutex_init(&state.lock, NULL);
-    (void)pthread_cond_init(&state.changed, NULL);
+    (void)pthread_cond_init(&state.helpers_due, NULL);
+    (void)pthread_cond_init(&state.caller_due, NULL);
     for (unsigned slot = state.slots; slot > 0; slot--) {
         state.free[state.free_count++] = slot - 1;
     }
     (void)pthread_mutex_lock(&state.lock);
-    while (code == K3HUF_EXIT_OK && !(state.ended && !state.planning && state.taken == state.planned)) {
-        unsigned slot = 0;
-        if (take(&state, &code, fault)) { continue; }
-        if (!may_plan(&state)) {
-            (void)pthread_cond_wait(&state.changed, &state.lock);
-        } else if (plan(&state, &slot)) {
-            if (threads < most) {
-                if (start(&state, &thread[threads])) {
-                    threads++;
-                } else {
-                    most = threads;
-                }
+    while (code == K3HUF_EXIT_OK && !all_taken(&state)) {
+        if (may_take(&state)) {
+            code = take(&state, fault);
+        } else if (may_work(&state) && caller_works(&state)) {
+            work(&state);
+        } else if (may_plan(&state)) {
+            plan_and_read(&state);
+        } else if (may_work(&state)) {
+            work(&state); /* all is read, and the other thread has not come to it */
+        } else {
+            state.caller_sleeps = true;
+            wake(&state, true);
+            while (state.caller_sleeps) {
+                (void)pthread_cond_wait(&state.caller_due, &state.lock);
             }
-            work(&state, slot);
         }
     }
     state.ended = true;
-    (void)pthread_cond_broadcast(&state.changed);
+    wake(&state, true);
+    const unsigned helpers = state.helpers;
     (void)pthread_mutex_unlock(&state.lock);
-    while (threads > 1) {
-        (void)pthread_join(thread[--threads], NULL);
+    for (unsigned i = 0; i < helpers; i++) {
+        (void)pthread_join(state.helper[i], NULL);
     }
-    (void)pthread_cond_destroy(&state.changed);
+    (void)pthread_cond_destroy(&state.caller_due);
+    (void)pthread_cond_destroy(&state.helpers_due);
     (void)pthread_mutex_destroy(&state.lock);
     return code;
 }

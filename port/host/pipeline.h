@@ -1,10 +1,12 @@
 /* pipeline.h - work on several threads, results in order. The one place of the host tool with threads and locks.
  *
- * A job goes through three steps, each with a slot of its own memory:
+ * A job goes through four steps, each with a slot of its own memory:
  *   plan   says what the next job is. One call at a time, in order, on any thread.
- *   work   does it. On any thread, side by side with everything else.
- *   take   uses the result. In order, on the thread that called k3huf_pipeline_run().
- * So what only plan touches, and what only take touches, needs no lock. With one thread the three alternate.
+ *   read   brings its bytes. On any thread, side by side with everything else.
+ *   work   computes. The same, but on no more threads at a time than asked for. Begun in order.
+ *   take   uses the result, and writes. In order, on the thread that called k3huf_pipeline_run().
+ * So what only plan touches, and what only take touches, needs no lock. There are a few more threads than those at
+ * work: reading goes ahead and writing behind even where one thread is asked for.
  */
 #ifndef K3HUF_HOST_PIPELINE_H
 #define K3HUF_HOST_PIPELINE_H
@@ -18,11 +20,12 @@ enum k3huf_plan {
 };
 
 struct k3huf_pipeline {
-    unsigned threads; /* 1 ... K3HUF_THREADS_MAX, the caller's own among them */
+    unsigned threads; /* 1 ... K3HUF_THREADS_MAX that work at a time */
     void *context;
     /* Put the next job into slot `slot`. `held` is the sum of *bytes of all jobs that are not yet taken; *bytes is what
      * this one adds to it. Not K3HUF_PLAN_WAIT where held is 0. */
     enum k3huf_plan (*plan)(void *context, unsigned slot, uint64_t held, uint64_t *bytes);
+    void (*read)(void *context, unsigned slot); /* NULL: nothing to be read */
     void (*work)(void *context, unsigned slot);
     /* Any code but K3HUF_EXIT_OK ends the pipeline: it is the first one in the order of jobs, whatever the number of
      * threads, and what it leaves in the fault is what k3huf_pipeline_run() returns. */
@@ -38,7 +41,8 @@ unsigned k3huf_pipeline_slots(unsigned threads);
 unsigned k3huf_pipeline_processors(void);
 
 /* Run until there are no more jobs, or a take fails. Threads are started as jobs come, so that little work costs none;
- * where the system has no more threads to give, fewer do the work. All of them have ended on return. */
+ * where the system has no more threads to give, fewer do the work, and a single one does all in turn. All of them have
+ * ended on return. */
 enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct k3huf_fault *fault);
 
 #endif

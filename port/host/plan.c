@@ -376,30 +376,20 @@ static enum k3huf_exit rate_option(const char *text, const char *name, double *v
     return K3HUF_EXIT_OK;
 }
 
-enum { OPTION_JSON = 256, OPTION_DRIVE, OPTION_CORES, OPTION_DECODE };
-
 static enum k3huf_exit run_plan(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"drive", required_argument, NULL, OPTION_DRIVE},
-                                            {"cores", required_argument, NULL, OPTION_CORES},
-                                            {"decode", required_argument, NULL, OPTION_DECODE},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
     struct options chosen = {0};
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        enum k3huf_exit code = K3HUF_EXIT_OK;
-        switch (option) {
-        case OPTION_DRIVE: code = rate_option(optarg, "drive", &chosen.drive, fault); break;
-        case OPTION_CORES: code = k3huf_option_number(optarg, "cores", 1, MOST_CORES, &chosen.cores, fault); break;
-        case OPTION_DECODE: code = rate_option(optarg, "decode", &chosen.decode, fault); break;
-        case OPTION_JSON: chosen.json = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 1, 1, fault);
+    const char *drive = NULL;
+    const char *decode = NULL;
+    const struct k3huf_option options[] = {{"drive", 0, K3HUF_OPTION_TEXT, &drive, 0, 0},
+                                           {"cores", 0, K3HUF_OPTION_NUMBER, &chosen.cores, 1, MOST_CORES},
+                                           {"decode", 0, K3HUF_OPTION_TEXT, &decode, 0, 0},
+                                           {"json", 0, K3HUF_OPTION_ON, &chosen.json, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    if (drive != NULL) { code = rate_option(drive, "drive", &chosen.drive, fault); }
+    if (code == K3HUF_EXIT_OK && decode != NULL) { code = rate_option(decode, "decode", &chosen.decode, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_option_operands(argc, argv, 1, 1, fault); }
     if (code == K3HUF_EXIT_OK && (chosen.drive <= 0 || chosen.cores == 0)) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "plan: --drive and --cores are needed");
     }

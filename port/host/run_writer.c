@@ -28,9 +28,9 @@ enum k3huf_exit k3huf_run_writer_check(struct k3huf_run_writer *writer, struct k
     if (writer->check != NULL) { return k3huf_run_driver_finish(writer->check, fault); }
     struct k3huf_input written;
     enum k3huf_exit code = k3huf_input_adopt(&written, writer->output.fd, writer->output.name, fault);
-    return code != K3HUF_EXIT_OK
-               ? code
-               : k3huf_decode_run(&written, writer->threads, writer->take, writer->context, NULL, fault);
+    return code != K3HUF_EXIT_OK ? code
+                                 : k3huf_decode_run(&written, (struct k3huf_decoding){.threads = writer->threads},
+                                                    writer->take, writer->context, NULL, fault);
 }
 
 void k3huf_run_writer_close(struct k3huf_run_writer *writer) {

@@ -14,7 +14,7 @@
 #include "pipeline.h"
 
 struct unpack {
-    unsigned threads;
+    struct k3huf_decoding how;
     bool force;
     bool quiet;
     bool json;
@@ -65,9 +65,9 @@ static enum k3huf_exit unpack_run(const struct unpack *unpack, struct k3huf_inpu
         sink->from = unpack->from;
         sink->to = unpack->from + unpack->size;
         *packed_bytes = run->size;
-        return k3huf_decode_range(run, unpack->threads, sink->from, sink->to, take, sink, fault);
+        return k3huf_decode_range(run, unpack->how, sink->from, sink->to, take, sink, fault);
     }
-    enum k3huf_exit code = k3huf_decode_run(run, unpack->threads, take, sink, &facts, fault);
+    enum k3huf_exit code = k3huf_decode_run(run, unpack->how, take, sink, &facts, fault);
     *packed_bytes = facts.run_bytes;
     if (code == K3HUF_EXIT_CORRUPT && !run->seekable && facts.run_bytes == 0) {
         const struct k3huf_fault found = *fault;
@@ -78,6 +78,7 @@ static enum k3huf_exit unpack_run(const struct unpack *unpack, struct k3huf_inpu
 
 static enum k3huf_exit unpack_archive(const struct unpack *unpack, struct k3huf_archive *archive, struct sink *sink,
                                       struct k3huf_fault *fault) {
+    archive->require_index = unpack->how.require_index;
     uint64_t from = unpack->range ? unpack->from : 0;
     uint64_t to = unpack->range ? from + unpack->size : archive->page.source_bytes;
     if (unpack->tensor != NULL) {
@@ -88,7 +89,7 @@ static enum k3huf_exit unpack_archive(const struct unpack *unpack, struct k3huf_
         from = tensor.source_offset;
         to = from + tensor.bytes;
     }
-    return k3huf_archive_decode(archive, from, to, unpack->threads, &sink->progress, take_source, sink, fault);
+    return k3huf_archive_decode(archive, from, to, unpack->how.threads, &sink->progress, take_source, sink, fault);
 }
 
 static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_name, const char *out_name, bool force,
@@ -167,40 +168,26 @@ static enum k3huf_exit range_option(const char *text, struct unpack *unpack, str
     return code == K3HUF_EXIT_OK ? k3huf_option_number(colon + 1, "range", 0, INT64_MAX, &unpack->size, fault) : code;
 }
 
-enum { OPTION_TENSOR = 256, OPTION_RANGE, OPTION_JSON, OPTION_NO_PROGRESS };
-
 static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
-                                            {"tensor", required_argument, NULL, OPTION_TENSOR},
-                                            {"range", required_argument, NULL, OPTION_RANGE},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"no-progress", no_argument, NULL, OPTION_NO_PROGRESS},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"threads", required_argument, NULL, 'T'},
-                                            {"force", no_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct unpack unpack = {.threads = k3huf_pipeline_processors(), .progress = true};
+    struct unpack unpack = {.how = {.threads = k3huf_pipeline_processors()}, .progress = true};
     const char *out_name = NULL;
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        enum k3huf_exit code = K3HUF_EXIT_OK;
-        switch (option) {
-        case 'o': out_name = optarg; break;
-        case OPTION_TENSOR: unpack.tensor = optarg; break;
-        case OPTION_RANGE: code = range_option(optarg, &unpack, fault); break;
-        case OPTION_JSON: unpack.json = true; break;
-        case OPTION_NO_PROGRESS: unpack.progress = false; break;
-        case 'q': unpack.quiet = true; break;
-        case 'T': code = k3huf_option_threads(optarg, &unpack.threads, fault); break;
-        case 'f': unpack.force = true; break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
+    const char *range = NULL;
+    const struct k3huf_option options[] = {{"output", 'o', K3HUF_OPTION_TEXT, &out_name, 0, 0},
+                                           {"tensor", 0, K3HUF_OPTION_TEXT, &unpack.tensor, 0, 0},
+                                           {"range", 0, K3HUF_OPTION_TEXT, &range, 0, 0},
+                                           {"require-index", 0, K3HUF_OPTION_ON, &unpack.how.require_index, 0, 0},
+                                           {"json", 0, K3HUF_OPTION_ON, &unpack.json, 0, 0},
+                                           {"no-progress", 0, K3HUF_OPTION_OFF, &unpack.progress, 0, 0},
+                                           {"quiet", 'q', K3HUF_OPTION_ON, &unpack.quiet, 0, 0},
+                                           {"threads", 'T', K3HUF_OPTION_THREADS, &unpack.how.threads, 0, 0},
+                                           {"force", 'f', K3HUF_OPTION_ON, &unpack.force, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    if (range != NULL) { code = range_option(range, &unpack, fault); }
+    if (code != K3HUF_EXIT_OK) { return code; }
     const int operands = out_name == NULL ? 2 : 1;
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, operands, operands, fault);
+    code = k3huf_option_operands(argc, argv, operands, operands, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     if (out_name == NULL) { out_name = argv[optind + 1]; }
     if (unpack.tensor != NULL && unpack.range) {
@@ -224,6 +211,7 @@ const struct k3huf_command k3huf_command_unpack = {
     "      --range OFFSET:LENGTH only these bytes of the original; K, M and G may follow either. No more is decoded "
     "than\n"
     "                            the blocks that hold them, or, of an entry without blocks, all of it for its CRC\n"
+    "      --require-index       refuse runs without block index, which have no checksums of their own\n"
     "  -T, --threads N           use N threads (default: every processor)\n"
     "  -f, --force               replace OUT where it exists\n"
     "      --json                print the summary as one JSON object, a directory's one a file\n"

@@ -15,7 +15,7 @@
 #include "pipeline.h"
 
 struct verify {
-    unsigned threads;
+    struct k3huf_decoding how;
     bool manifest;
     bool quiet;
     bool verbose;
@@ -40,7 +40,7 @@ static enum k3huf_exit verify_run(const struct verify *verify, struct k3huf_inpu
                                   struct k3huf_progress *progress, struct k3huf_fault *fault) {
     struct watched watched = {.compare = {.name = run->name, .original = original}, .progress = progress};
     struct k3huf_run_facts facts;
-    enum k3huf_exit code = k3huf_decode_run(run, verify->threads, take, &watched, &facts, fault);
+    enum k3huf_exit code = k3huf_decode_run(run, verify->how, take, &watched, &facts, fault);
     if (code == K3HUF_EXIT_OK) { code = k3huf_compare_end(&watched.compare, fault); }
     k3huf_progress_end(progress);
     if (code != K3HUF_EXIT_OK) { return code; }
@@ -65,10 +65,11 @@ static enum k3huf_exit verify_archive(const struct verify *verify, struct k3huf_
                                       struct k3huf_fault *fault) {
     struct k3huf_archive archive;
     enum k3huf_exit code = k3huf_archive_open(&archive, input, fault);
+    archive.require_index = verify->how.require_index;
     if (code == K3HUF_EXIT_OK && original != NULL) { code = k3huf_input_slurp(original, fault); }
     if (code == K3HUF_EXIT_OK) {
         k3huf_progress_begin(progress, input->name, archive.page.source_bytes, verify->progress);
-        code = k3huf_archive_verify(&archive, original, verify->threads, progress, fault);
+        code = k3huf_archive_verify(&archive, original, verify->how.threads, progress, fault);
         k3huf_progress_end(progress);
     }
     if (code == K3HUF_EXIT_OK && verify->json) {
@@ -141,6 +142,7 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
     code = input.seekable ? k3huf_archive_open(&archive, &input, fault)
                           : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "is not a file");
     if (code == K3HUF_EXIT_OK) {
+        archive.require_index = verify->how.require_index;
         if (archive.page.source_bytes != file->bytes || archive.page.source_mtime != file->mtime) {
             *state = STATE_STALE;
             (void)k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, path, NULL,
@@ -149,8 +151,8 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
             if (source_path != NULL) { code = k3huf_input_open(&source, source_path, fault); }
             k3huf_progress_begin(&progress, path, archive.page.source_bytes, verify->progress);
             if (code == K3HUF_EXIT_OK) {
-                code = k3huf_archive_verify(&archive, source_path == NULL ? NULL : &source, verify->threads, &progress,
-                                            fault);
+                code = k3huf_archive_verify(&archive, source_path == NULL ? NULL : &source, verify->how.threads,
+                                            &progress, fault);
             }
             k3huf_progress_end(&progress);
             *state = code == K3HUF_EXIT_OK ? STATE_OK : code == K3HUF_EXIT_MISMATCH ? STATE_STALE : STATE_DAMAGED;
@@ -217,34 +219,19 @@ static enum k3huf_exit verify_directory(const struct verify *verify, const char 
 
 /* ------------------------------------------------------------------------------------------------- command ---- */
 
-enum { OPTION_MANIFEST = 256, OPTION_JSON, OPTION_NO_PROGRESS };
-
 static enum k3huf_exit run_verify(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
-    static const struct option options[] = {{"manifest", no_argument, NULL, OPTION_MANIFEST},
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"no-progress", no_argument, NULL, OPTION_NO_PROGRESS},
-                                            {"quiet", no_argument, NULL, 'q'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"threads", required_argument, NULL, 'T'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    struct verify verify = {.threads = k3huf_pipeline_processors(), .progress = true};
-    optind = 0;
-    for (int option; (option = k3huf_option_next(argc, argv, options, fault)) != -1;) {
-        enum k3huf_exit code = K3HUF_EXIT_OK;
-        switch (option) {
-        case OPTION_MANIFEST: verify.manifest = true; break;
-        case OPTION_JSON: verify.json = true; break;
-        case OPTION_NO_PROGRESS: verify.progress = false; break;
-        case 'q': verify.quiet = true; break;
-        case 'v': verify.verbose = true; break;
-        case 'T': code = k3huf_option_threads(optarg, &verify.threads, fault); break;
-        case 'h': *help = true; return K3HUF_EXIT_OK;
-        default: return K3HUF_EXIT_USAGE;
-        }
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
-    enum k3huf_exit code = k3huf_option_operands(argc, argv, 1, 2, fault);
+    struct verify verify = {.how = {.threads = k3huf_pipeline_processors()}, .progress = true};
+    const struct k3huf_option options[] = {{"manifest", 0, K3HUF_OPTION_ON, &verify.manifest, 0, 0},
+                                           {"require-index", 0, K3HUF_OPTION_ON, &verify.how.require_index, 0, 0},
+                                           {"json", 0, K3HUF_OPTION_ON, &verify.json, 0, 0},
+                                           {"no-progress", 0, K3HUF_OPTION_OFF, &verify.progress, 0, 0},
+                                           {"quiet", 'q', K3HUF_OPTION_ON, &verify.quiet, 0, 0},
+                                           {"verbose", 'v', K3HUF_OPTION_ON, &verify.verbose, 0, 0},
+                                           {"threads", 'T', K3HUF_OPTION_THREADS, &verify.how.threads, 0, 0},
+                                           {0}};
+    enum k3huf_exit code = k3huf_options_take(argc, argv, options, help, fault);
+    if (code != K3HUF_EXIT_OK || *help) { return code; }
+    code = k3huf_option_operands(argc, argv, 1, 2, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     const char *original = argc - optind == 2 ? argv[optind + 1] : NULL;
     if (original != NULL && strcmp(argv[optind], "-") == 0 && strcmp(original, "-") == 0) {
@@ -266,12 +253,13 @@ const struct k3huf_command k3huf_command_verify = {
     "manifest says what must be there: the summary tells which archives are missing, stale (made of another state of "
     "the\n"
     "source) or damaged; ORIGINAL is the directory that was packed.\n\n"
-    "      --manifest   FILE is a directory\n"
-    "  -T, --threads N  use N threads (default: every processor)\n"
-    "      --json       print the result as one JSON object\n"
-    "  -q, --quiet      print nothing but errors\n"
-    "  -v, --verbose    of a directory, list also what is in order\n"
-    "      --no-progress  no progress on a terminal\n"
-    "  -h, --help       print this\n\n"
+    "      --manifest       FILE is a directory\n"
+    "      --require-index  refuse runs without block index, which have no checksums of their own\n"
+    "  -T, --threads N      use N threads (default: every processor)\n"
+    "      --json           print the result as one JSON object\n"
+    "  -q, --quiet          print nothing but errors\n"
+    "  -v, --verbose        of a directory, list also what is in order\n"
+    "      --no-progress    no progress on a terminal\n"
+    "  -h, --help           print this\n\n"
     "Exit code 0: sound (and the same); 1: differs from ORIGINAL, or stale; 3: missing; 4: FILE is corrupt.\n",
     run_verify};

@@ -151,6 +151,28 @@ static struct k3huf_job good_job(unsigned which, uint64_t id) {
                               .destination_bytes = SLOT_BYTES};
 }
 
+/* The good job under this id, as its low bits say: which run, and whether it is a part of it, with borders from the
+ * rest of the id. */
+#define PART_ID 0x200u
+static struct k3huf_job good_job_of(uint64_t id) {
+    struct k3huf_job job = good_job((unsigned)(id & 3u), id >> 16);
+    job.id = id;
+    if ((id & PART_ID) != 0) {
+        const uint64_t raw_size = runs[id & 3u].raw_size;
+        job.kind = K3HUF_KIND_PART;
+        job.from = (id >> 16) * 7919u % (raw_size + 1u);
+        job.destination_bytes = (id >> 16) * 104729u % (raw_size - job.from + 1u);
+    }
+    return job;
+}
+
+static void check_part(const struct k3huf_completion *c, const struct k3huf_job *job) {
+    if (c->bytes != job->destination_bytes ||
+        memcmp(window + job->destination, runs[c->id & 3u].raw + job->from, (size_t)c->bytes) != 0) {
+        k3huf_fuzz_found("wrong bytes of a part in the window", NULL);
+    }
+}
+
 static void check_bytes(const struct k3huf_completion *c, unsigned which, uint64_t destination) {
     if (c->bytes != runs[which].raw_size || memcmp(window + destination, runs[which].raw, runs[which].raw_size) != 0) {
         k3huf_fuzz_found("wrong bytes in the window", NULL);
@@ -163,8 +185,12 @@ static bool take(uint64_t last_id) {
     struct k3huf_completion c;
     if (host.cq_entries == 0 || !k3huf_memory_complete(&host, &c)) { return false; }
     if (!tampered && c.status == K3HUF_OK && (c.id & 0x100u) == 0 && (c.id >> 16) + 3u > last_id >> 16) {
-        const struct k3huf_job job = good_job((unsigned)(c.id & 3u), c.id >> 16);
-        check_bytes(&c, (unsigned)(c.id & 3u), job.destination);
+        const struct k3huf_job job = good_job_of(c.id);
+        if (job.kind == K3HUF_KIND_PART) {
+            check_part(&c, &job);
+        } else {
+            check_bytes(&c, (unsigned)(c.id & 3u), job.destination);
+        }
     }
     return true;
 }
@@ -180,13 +206,12 @@ static void submit(struct script *s, uint64_t *id) {
     if (host.sq_entries == 0) { return; }
     /* The id's low bits say what job it is; bit 8: not a good one. */
     *id += UINT64_C(1) << 16;
-    struct k3huf_job job = good_job(how & 3u, *id >> 16);
-    job.id = (*id & ~UINT64_C(0xFFFF)) | (how & 3u);
+    struct k3huf_job job = good_job_of((*id & ~UINT64_C(0xFFFF)) | (how & 3u) | ((how & 0x88u) == 8u ? PART_ID : 0u));
     job.options = (how >> 2) & 1u;
     const uint8_t change = (uint8_t)(how >> 4);
     if (change >= 8u) { job.id |= 0x100u; }
     switch (change) {
-    case 8: /* parts of runs, copies; and kinds that are none */
+    case 8: /* parts that may not be there, copies of them; and kinds that are none */
         job.kind = next(s) % 8u;
         job.from = number(s, 2);
         job.destination_bytes = number(s, 2) % SLOT_BYTES;

@@ -143,15 +143,18 @@ class Parts(InFlight):
         for first, end in parts:
             self.post(host, first, run, raw[first:end], kind=PART, lba=at // lba, last=at % lba)
             self.post(host, first, plain, raw[first:end], kind=PART, lba=plain_at // lba, last=plain_at % lba)
-        copies = [(at, len(run)), (plain_at + 1, 0), (plain_at + 1, 1), (777, 300000)]
+        copies = [(at, len(run)), (plain_at + 1, 0), (plain_at + 1, 1), (777, 300000)]  # and below a part of the last
         for begin, size in copies:
             piece = bytes(self.image[begin:begin + size])
-            self.post(host, begin, piece, piece, kind=COPY)
-        for number in range(2 * len(parts) + len(copies)):
+            self.post(host, 0, piece, piece, kind=COPY, lba=begin // lba, last=begin % lba)
+        self.post(host, 123456, piece, piece[123456:], kind=COPY, lba=begin // lba, last=begin % lba)
+        for number in range(2 * len(parts) + len(copies) + 1):
             job = host.complete()
             _, expected = self.destinations[number]
             self.assertEqual((job.id, job.status, job.bytes), (number, "OK", len(expected)), board.log())
-            self.assertEqual(job.crc, safetensors_file.crc32c(expected) if number >= 2 * len(parts) else 0)
+            begin, size = copies[min(max(0, number - 2 * len(parts)), 3)]
+            crc = safetensors_file.crc32c(self.image[begin:begin + size])
+            self.assertEqual(job.crc, crc if number >= 2 * len(parts) else 0)
             self.assertEqual(job.read % lba, 0)
             self.assertGreaterEqual(job.read, len(expected) // 2)
         self.check_window(board, host)
@@ -160,8 +163,11 @@ class Parts(InFlight):
         for more, status in (({"offset": 500001, "kind": PART, "lba": at // lba, "last": at % lba}, "PART"),
                              ({"offset": 2**64 - 1, "kind": PART, "lba": at // lba, "last": at % lba}, "PART"),
                              ({"offset": 0, "kind": PART, "last": 2**32 - 1}, "SOURCE"),
-                             ({"offset": at, "kind": COPY, "last": 1}, "KIND"),
-                             ({"offset": at, "kind": COPY, "run_bytes": 2}, "DESTINATION_SMALL"),
+                             ({"offset": 0, "last": 1}, "KIND"),
+                             ({"offset": 0, "kind": LIST, "last": 1}, "KIND"),
+                             ({"offset": len(run), "kind": COPY}, "PART"),
+                             ({"offset": 0, "kind": COPY, "run_bytes": 0}, "PART"),
+                             ({"offset": 0, "kind": COPY, "last": 2**32 - 1}, "SOURCE"),
                              ({"offset": 0, "kind": COPY, "lba": 2**40}, "SOURCE")):
             job = {"run_bytes": len(run), "destination": self.free + 100, "destination_bytes": 1, **more}
             self.assertEqual(host.run(**job).status, status, more)
@@ -350,7 +356,7 @@ class HostTool(Case):
         damaged = bytearray(sound)
         damaged[entry["offset"]] ^= 1
         board = self.board(drive=self.write("drive", damaged + bytes(-len(damaged) % 512)), window=8 << 20)
-        self.assertIn("differs from", self.offload(board, "@0/norm=" + model, code=1))
+        self.assertIn("do not have the CRC-32C of the archive's entry", self.offload(board, "@0/norm", code=4))
         self.offload(board, "--quiet", "@0/all=" + model, "@0/layers.0.weight=" + model)
         cut = sound[:archive.toc_offset]
         board = self.board(drive=self.write("drive", cut))

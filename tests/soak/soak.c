@@ -63,6 +63,7 @@ static uint64_t next_id;
 
 /* This batch's faults: the longest-lived one of the drive, and the window. */
 static struct k3huf_posix_fault lasting; /* count 0: none */
+static const struct soak_run *meeting;   /* a run that meets a fault of the drive, or NULL */
 static uint64_t file_end;                /* the image file is this long now */
 static atomic_bool window_dead;
 static atomic_uint window_busy;
@@ -440,7 +441,7 @@ static void put_source(struct k3huf_job *job, uint64_t at, uint64_t bytes) {
 static void submit_decode(void) {
     await(slot_free, "a free destination");
     struct work *const w = open_work(MADE_DECODE);
-    w->run = &drive.run[below(SOAK_RUNS)];
+    w->run = meeting != NULL && chance(2) ? meeting : &drive.run[below(SOAK_RUNS)];
     const bool cut = chance(10), small = !cut && w->run->raw_size > 0 && chance(16);
     w->job.kind = K3HUF_KIND_DECODE;
     w->job.options = (chance(3) ? K3HUF_OPTION_REQUIRE_INDEX : 0) | (chance(8) ? K3HUF_OPTION_TRACE : 0);
@@ -563,14 +564,15 @@ static void no_faults(void) {
     memset(posix.config.fault, 0, sizeof posix.config.fault);
     (void)pthread_mutex_unlock(&posix.lock);
     lasting = (struct k3huf_posix_fault){0};
+    meeting = NULL;
     atomic_store(&window_dead, false);
     atomic_store(&window_busy, 0);
     if (file_end != drive.size) { set_file_end(drive.size); }
 }
 
 static uint64_t any_block(void) {
-    const struct soak_run *const run = &drive.run[below(SOAK_RUNS)];
-    return (run->at + (run->bytes == 0 ? 0 : below((uint32_t)run->bytes))) / posix.port.limits.lba_bytes;
+    meeting = &drive.run[below(SOAK_RUNS)];
+    return (meeting->at + below((uint32_t)meeting->bytes)) / posix.port.limits.lba_bytes;
 }
 
 /* Faults that a job must get over: fewer in all than a read has attempts. */
@@ -708,7 +710,8 @@ static void run_session(bool hang, bool shut, enum leaving how) {
     attach();
     for (uint32_t batches = below(4); batches > 0; batches--) {
         set_faults(hang);
-        for (uint32_t jobs = 1u + below(12); jobs > 0; jobs--) {
+        /* Each read that is never answered takes its time. */
+        for (uint32_t jobs = 1u + below(lasting.status == K3HUF_PORT_BUSY ? 3u : 12u); jobs > 0; jobs--) {
             submit_any();
             if (chance(3)) { (void)take(); }
         }
@@ -836,9 +839,9 @@ static void open_platform(const struct k3huf_inflight_config *config) {
 }
 
 static void run_round(void) {
-    const bool hang = chance(40), full = !hang && chance(16);
+    const bool hang = chance(16), full = !hang && chance(16);
     const struct k3huf_inflight_config config = {.read_attempts = ATTEMPTS,
-                                                 .read_timeout_ms = hang ? 2000u : 60000u,
+                                                 .read_timeout_ms = hang ? 1500u : 60000u,
                                                  .host_timeout_ms = full ? 1500u : 60000u,
                                                  .poll_us = chance(2) ? 100u : below(2000)};
     open_platform(&config);

@@ -69,9 +69,9 @@ class ArchiveTest(HostTest):
                                      entry["source_offset"] + entry["raw_bytes"])
         return archive
 
-    def refuses(self, code, pattern, *arguments):
+    def refuses(self, code, pattern, *arguments, stdin=b""):
         before = self.files()
-        self.fails(code, pattern, *arguments)
+        self.fails(code, pattern, *arguments, stdin=stdin)
         self.assertEqual(self.files(), before)
 
 
@@ -456,6 +456,100 @@ class ArchiveRefusals(ArchiveTest):
         bad = bytearray(packed)
         struct.pack_into("<Q", bad, archive.entries[run]["offset"] + 8, 39998)
         self.refuses_archive(bad, "another size", ("verify", "bad.k3a"))
+
+
+
+class RequireIndex(ArchiveTest):
+    """--require-index: what has no block index is refused, with its place, and nothing of it comes out."""
+
+    ABSENT = "the stripe has no block index, and one is required"
+
+    def test_runs(self):
+        content = generate(300002)
+        write(self.path("raw"), content)
+        for options, indexed in (([], True), (["--no-index"], False)):
+            self.good("pack", "--force", "--stripe-size", 100000, *options, "raw", "run")
+            run = read(self.path("run"))
+            for threads in 1, 4:
+                more = ["--require-index", "-T", threads]
+                if indexed:
+                    self.good("verify", *more, "run", "raw")
+                    self.good("verify", *more, "-", "raw", stdin=run)
+                    self.assertEqual(self.good("unpack", *more, "run", "-"), content)
+                    self.assertEqual(self.good("unpack", *more, "-", "-", stdin=run), content)
+                    self.assertEqual(self.good("unpack", *more, "--range", "99990:20", "run", "-"), content[99990:100010])
+                else:
+                    where = f"stripe 0, offset {Run(run).stripes[0]['filler']}: {self.ABSENT}"
+                    self.refuses(CORRUPT, "run: " + where, "verify", *more, "run", "raw")
+                    self.refuses(CORRUPT, where, "verify", *more, "-", stdin=run)
+                    self.refuses(CORRUPT, "run: " + where, "unpack", *more, "run", "out")
+                    self.refuses(CORRUPT, where, "unpack", *more, "-", "-", stdin=run)
+                    self.refuses(CORRUPT, "run: " + where, "unpack", *more, "--range", "5:6", "run", "out")
+            self.good("verify", "run", "raw")
+
+    def test_one_stripe_without(self):
+        content = generate(300002)
+        write(self.path("raw"), content)
+        self.good("pack", "--stripe-size", 100000, "raw", "run")
+        run = bytearray(read(self.path("run")))
+        filler = Run(run).stripes[1]["filler"]
+        run[filler:filler + 4] = bytes(4)
+        write(self.path("run"), run)
+        self.good("verify", "run", "raw")
+        where = f"stripe 1, offset {filler}: {self.ABSENT}"
+        self.refuses(CORRUPT, "run: " + where, "verify", "--require-index", "run", "raw")
+        for arguments, stdin in ((["run"], b""), (["-"], bytes(run))):
+            done = self.tool("unpack", "--require-index", *arguments, "-", stdin=stdin)
+            self.assertEqual((done.returncode, done.stdout), (CORRUPT, content[:100000]))
+            self.assertRegex(done.stderr.decode(), where)
+        for begin, size in ((0, 100000), (50000, 3), (200000, 100002), (200001, 5)):
+            part = self.good("unpack", "--require-index", "--range", f"{begin}:{size}", "run", "-")
+            self.assertEqual(part, content[begin:begin + size])
+        for begin, size in ((99999, 2), (100000, 1), (199999, 1), (0, 300002)):
+            self.refuses(CORRUPT, "run: " + where, "unpack", "--require-index", "--range", f"{begin}:{size}", "run", "out")
+
+    def test_a_single_byte(self):
+        """Has nothing that an index could hold a CRC of."""
+        write(self.path("raw"), b"x")
+        self.good("pack", "raw", "run")
+        self.good("verify", "run", "raw")
+        self.refuses(CORRUPT, "run: stripe 0, offset [0-9]+: " + self.ABSENT, "verify", "--require-index", "run")
+        write(self.path("none"), b"")
+        self.good("pack", "none", "empty")
+        self.good("verify", "--require-index", "empty", "none")
+
+    def test_archives(self):
+        tensors = [("w", "BF16", [50000], generate(100000)), ("b", "F32", [1000], noise(4000))]
+        content = st.file(tensors)
+        write(self.path("model.safetensors"), content)
+        self.good("pack", "model.safetensors", "indexed.k3a")
+        self.good("verify", "--require-index", "indexed.k3a", "model.safetensors")
+        self.assertEqual(self.good("unpack", "--require-index", "indexed.k3a", "-"), content)
+        self.assertEqual(self.good("unpack", "--require-index", "--tensor", "w", "indexed.k3a", "-"), tensors[0][3])
+        self.good("pack", "--no-index", "model.safetensors", "plain.k3a")
+        entry = next(entry for entry in st.Archive(read(self.path("plain.k3a"))).entries if entry["kind"] == RUN)
+        where = f"plain.k3a: entry 'w' at {entry['offset']}: stripe 0, offset [0-9]+: {self.ABSENT}"
+        self.good("verify", "plain.k3a", "model.safetensors")
+        self.refuses(CORRUPT, where, "verify", "--require-index", "plain.k3a", "model.safetensors")
+        self.refuses(CORRUPT, where, "unpack", "--require-index", "plain.k3a", "out")
+        self.refuses(CORRUPT, where, "unpack", "--require-index", "--tensor", "w", "plain.k3a", "out")
+        self.refuses(CORRUPT, where, "unpack", "--require-index", "--range", "5000:10", "plain.k3a", "out")
+        # Stored bytes have the CRC of their entry.
+        self.assertEqual(self.good("unpack", "--require-index", "--tensor", "b", "plain.k3a", "-"), tensors[1][3])
+
+    def test_directories(self):
+        st.model(self.path("model"), {f"model-{i}.safetensors": [("w" + str(i), "BF16", [30000], generate(60000, i))]
+                                      for i in range(2)})
+        self.good("pack", "model", "out")
+        self.good("verify", "--require-index", "out", "model")
+        self.good("unpack", "--require-index", "out", "back")
+        self.good("pack", "--force", "--no-index", "model", "out")
+        self.good("verify", "out", "model")
+        done = self.tool("verify", "--require-index", "out")
+        self.assertEqual(done.returncode, CORRUPT)
+        self.assertRegex(done.stderr.decode(), "out: 2 of 3 files damaged")
+        self.assertEqual(done.stdout.decode().count(self.ABSENT), 2)
+        self.fails(CORRUPT, self.ABSENT, "unpack", "--force", "--require-index", "out", "other")
 
 
 if __name__ == "__main__":

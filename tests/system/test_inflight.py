@@ -582,6 +582,10 @@ class OffloadArchives(ArchiveTest):
         self.assertLess(job["groups"], 136064 / (6 * 32768) + 2)
         job = self.offload_json("model.k3a/table")["jobs"][0]
         self.assertLessEqual(job["bytes_read"], 1200000 + 1024)
+        # All of a stored entry is read for its CRC, and no more is brought than is wanted.
+        job = self.offload_json("model.k3a/a=b")["jobs"][0]
+        self.assertEqual((job["run_bytes"], job["bytes"]), (self.entry_of("a=b")["bytes"], 3))
+        self.assertGreaterEqual(job["bytes_read"], job["run_bytes"])
 
     def test_list(self):
         at = self.put()
@@ -740,8 +744,15 @@ class OffloadArchiveFaults(ArchiveTest):
         at = self.put("--lba", 512)
         stored, run, part = (self.entry_of(name) for name in ("table", "own/code", "layers.3.weight"))
         self.flip(at + stored["offset"] + 777)
-        self.refuse(CORRUPT, "model.k3a/table: its bytes do not have the CRC-32C of the archive's entry", "model.k3a/table")
+        self.refuse(CORRUPT, "model.k3a/table: the bytes do not have the CRC-32C of the archive's entry", "model.k3a/table")
         self.works()
+        # A part of a stored entry has no CRC but the entry's: damage anywhere in it counts.
+        for name in "norm", "a=b":
+            shared = at + self.entry_of(name)["offset"] + 5000
+            self.flip(shared)
+            self.refuse(CORRUPT, f"model.k3a/{name}: the bytes do not have the CRC-32C", f"model.k3a/{name}")
+            self.flip(shared)
+            self.works(name)
         self.flip(at + run["offset"] + 288 + 16 + 5)
         self.refuse(CORRUPT, "model.k3a/own/code: stripe 0, block 0, .*", "model.k3a/own/code")
         self.works()
@@ -798,8 +809,18 @@ class OffloadArchiveFaults(ArchiveTest):
         found = self.offload_json("--require-index", "model.k3a=model.safetensors")
         self.check(found, self.archive.tensors)
         self.pack("--no-index")
-        self.put()
-        self.check(self.offload_json("model.k3a=model.safetensors"), self.archive.tensors)
+        at = self.put()
+        found = self.offload_json("model.k3a=model.safetensors")
+        self.check(found, self.archive.tensors)
+        # Without block CRCs a part comes with all of the run, for the entry's.
+        kinds = {job["name"].partition("/")[2]: job["as"] for job in found["jobs"]}
+        self.assertEqual({kinds[f"layers.{i}.weight"] for i in range(8)}, {"run"})
+        run = self.entry_of("layers.3.weight")
+        where = at + run["offset"] + run["bytes"] - 10
+        self.flip(where)
+        self.refuse(CORRUPT, "model.k3a/layers.3.weight: the bytes do not have the CRC-32C", "model.k3a/layers.3.weight")
+        self.flip(where)
+        self.works()
         self.refuse(CORRUPT, "model.k3a/own/code: stripe 0, .*a stripe has no block index", "--require-index",
                     "model.k3a/own/code")
         self.refuse(CORRUPT, "model.k3a/layers.3.weight: stripe 0, .*a stripe has no block index", "--require-index",

@@ -231,10 +231,12 @@ class Memory(HostTest):
     def test_indexed(self):
         content = generate(96 << 20)
         write(self.path("in"), content)
-        # One stripe as coded, and per thread two parts with what becomes of them.
-        self.assert_good(self.limited(83 + 7 * 4 + 16, "pack", "-T", 7, "in", "run"))
-        self.assert_good(self.limited(83 + 16, "pack", "-T", 1, "--force", "in", "run"))
-        for threads, megabytes in ((1, 6), (2, 10), (7, 32)):
+        # Per thread two parts (six where there is one) with what becomes of them; to a stream, a stripe as coded.
+        self.assert_good(self.limited(7 * 4 + 16, "pack", "-T", 7, "in", "run"))
+        self.assert_good(self.limited(16, "pack", "-T", 1, "--force", "in", "run"))
+        done = self.limited(83 + 7 * 4 + 16, "pack", "-T", 7, "in", "-")
+        self.assertEqual((done.returncode, done.stdout), (OK, read(self.path("run"))))
+        for threads, megabytes in ((1, 10), (2, 10), (7, 32)):
             with self.subTest(threads=threads):
                 self.assert_good(self.limited(megabytes, "verify", "-T", threads, "run", "in"))
                 self.assert_good(self.limited(megabytes, "unpack", "-T", threads, "--force", "run", "out"))
@@ -247,7 +249,7 @@ class Memory(HostTest):
         content = generate(64 << 20)
         write(self.path("in"), content)
         self.good("pack", "--no-index", "in", "run")
-        for command in (("unpack", "run", "out"), ("verify", "run"), ("pack", "in", "out"), ("index", "run", "out")):
+        for command in (("unpack", "run", "out"), ("verify", "run"), ("pack", "in", "-"), ("index", "run", "out")):
             with self.subTest(command=command):
                 done = self.limited(40, *command)
                 self.assertEqual(done.returncode, INTERNAL)

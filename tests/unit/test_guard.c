@@ -1,7 +1,7 @@
 /* test_guard.c - spans that end exactly at, or begin exactly behind, a page that may not be touched: whatever the run
  * says, the core reads and writes inside its spans only. A stray access is a fault, which CMocka reports as a failure.
  * Needs mmap() and mprotect(), so it runs on Linux targets only. */
-#define _DEFAULT_SOURCE
+#define _DEFAULT_SOURCE 1
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -717,10 +717,19 @@ static void what_init_refuses(void **state) {
     };
     for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
         struct k3huf_io io = {.coded = bytes, .coded_size = 10};
+        struct k3huf_need need;
         assert_status(k3huf_decoder_init(&decoder, &cases[i].config), cases[i].status);
         assert_int_equal(k3huf_where(&decoder)->stripe, K3HUF_NO_STRIPE);
         assert_int_equal(k3huf_where(&decoder)->block, K3HUF_NO_BLOCK);
         assert_int_equal(k3huf_where(&decoder)->offset, 0);
+        k3huf_decoder_need(&decoder, &need);
+        assert_int_equal(need.part, cases[i].status == K3HUF_OK ? K3HUF_PART_RUN_HEADER : K3HUF_PART_ERROR);
+        assert_int_equal(need.coded_offset, 0);
+        assert_int_equal(need.coded_bytes, cases[i].status == K3HUF_OK ? K3HUF_RUN_HEADER_BYTES : 0);
+        assert_int_equal(need.raw_offset, 0);
+        assert_int_equal(need.raw_bytes, 0);
+        assert_int_equal(need.out_offset, 0);
+        assert_int_equal(need.out_bytes, 0);
         assert_status(k3huf_decode(&decoder, &io), cases[i].status);
         assert_int_equal(io.coded_size, cases[i].status == K3HUF_OK ? 0 : 10);
     }

@@ -1284,8 +1284,7 @@ static void copies(void **state) {
             const uint64_t offset = offsets[i % UNIT_COUNT(offsets)];
             const uint64_t size = sizes[i / UNIT_COUNT(offsets)];
             struct k3huf_job job = copy_job(offset, size);
-            job.destination_bytes += i % 3u; /* room that is left over stays as it is */
-            const struct k3huf_completion c = submit_and_wait(&job);
+            struct k3huf_completion c = submit_and_wait(&job);
             assert_job(&c, K3HUF_OK);
             assert_int_equal(c.bytes, size);
             assert_int_equal(c.crc, k3huf_crc32c(0, drive + offset, (size_t)size));
@@ -1293,6 +1292,16 @@ static void copies(void **state) {
             assert_true(c.read >= size && c.read < size + 2 * lba_sizes[k]);
             if (memcmp(window + DESTINATION, drive + offset, (size_t)size) != 0) fail_msg("wrong bytes in the window");
             assert_untouched(DESTINATION, (size_t)size);
+            memset(window + DESTINATION, PATTERN, (size_t)size);
+            /* A part of the same: what is read and checked stays all of it. */
+            job.from = size / 3u;
+            job.destination_bytes = (size - job.from) / 2u;
+            c = submit_and_wait(&job);
+            assert_job(&c, K3HUF_OK);
+            assert_int_equal(c.bytes, job.destination_bytes);
+            assert_int_equal(c.crc, k3huf_crc32c(0, drive + offset, (size_t)size));
+            assert_memory_equal(window + DESTINATION, drive + offset + job.from, (size_t)job.destination_bytes);
+            assert_untouched(DESTINATION, (size_t)job.destination_bytes);
             memset(window + DESTINATION, PATTERN, (size_t)size);
         }
         assert_true(memory.most_outstanding > 4);
@@ -1305,11 +1314,17 @@ static void copies_that_fail(void **state) {
     platform(512);
     start();
     const struct placed run = place_run(CODE_DEEP, 30000, 30000, 12, 0, 512);
+    static const uint64_t bad[][2] = {{0, 500001}, {1, 500000}, {500001, 0}, {UINT64_MAX, 1}, {UINT64_MAX - 9, 500000}};
     struct k3huf_job job = copy_job(1000, 500000);
-    job.destination_bytes--;
-    struct k3huf_completion c = submit_and_wait(&job);
-    assert_job(&c, K3HUF_JOB_E_DESTINATION_SMALL);
-    assert_int_equal(c.bytes, 0);
+    struct k3huf_completion c;
+    for (size_t i = 0; i < UNIT_COUNT(bad); i++) {
+        job.from = bad[i][0];
+        job.destination_bytes = bad[i][1];
+        c = submit_and_wait(&job);
+        assert_job(&c, K3HUF_JOB_E_PART);
+        assert_int_equal(c.bytes, 0);
+        assert_untouched(0, 0);
+    }
     job = copy_job(DRIVE_BYTES - 100, 101);
     c = submit_and_wait(&job);
     assert_job(&c, K3HUF_JOB_E_SOURCE);

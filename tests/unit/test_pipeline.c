@@ -1,6 +1,11 @@
-/* test_pipeline.c - jobs on several threads: each is planned, worked on and taken once, taken in order, and the first
- * failure in that order ends all, whatever the threads do. */
+/* test_pipeline.c - jobs on several threads: each is planned, read, worked on and taken once, taken in order, and the
+ * first failure in that order ends all, whatever the threads do. No more of them work at a time than asked for; where
+ * that is one, jobs are read ahead of it and taken behind it. */
 #include "unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
 
 #include "pipeline.h"
 
@@ -8,7 +13,8 @@
 
 struct job {
     unsigned number;
-    bool worked;
+    unsigned read;
+    unsigned worked;
 };
 
 struct jobs {
@@ -19,6 +25,8 @@ struct jobs {
     unsigned planned, taken;
     unsigned waits;
     bool planning;
+    atomic_uint working;
+    atomic_uint most_working;
     struct job slot[2 * K3HUF_THREADS_MAX];
 };
 
@@ -40,20 +48,27 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
     return said;
 }
 
+static void read(void *context, unsigned slot) { ((struct jobs *)context)->slot[slot].read++; }
+
 /* Jobs of very different lengths, so that they finish out of order. */
 static void work(void *context, unsigned slot) {
-    struct job *job = &((struct jobs *)context)->slot[slot];
+    struct jobs *jobs = context;
+    struct job *job = &jobs->slot[slot];
     volatile unsigned counter = 0;
+    const unsigned now = atomic_fetch_add(&jobs->working, 1) + 1;
+    for (unsigned most = atomic_load(&jobs->most_working);
+         most < now && !atomic_compare_exchange_weak(&jobs->most_working, &most, now);) {}
     for (unsigned i = 0; i < job->number * 7919u % 2000u; i++) {
         counter = counter + 1;
     }
-    job->worked = !job->worked;
+    job->worked += job->read; /* that comes first */
+    (void)atomic_fetch_sub(&jobs->working, 1);
 }
 
 static enum k3huf_exit take(void *context, unsigned slot, struct k3huf_fault *fault) {
     struct jobs *jobs = context;
     const struct job *job = &jobs->slot[slot];
-    if (job->number != jobs->taken || !job->worked) {
+    if (job->number != jobs->taken || job->read != 1 || job->worked != 1) {
         return k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, NULL, NULL, "job %u, where %u was due", job->number,
                                jobs->taken);
     }
@@ -67,10 +82,13 @@ static const unsigned thread_counts[] = {1, 2, 3, 7, 32};
 
 static enum k3huf_exit run(struct jobs *jobs, unsigned threads, struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = threads, .context = jobs, .plan = plan, .work = work, .take = take};
+        .threads = threads, .context = jobs, .plan = plan, .read = read, .work = work, .take = take};
     fault->code = K3HUF_EXIT_OK;
     fault->text[0] = '\0';
-    return k3huf_pipeline_run(&pipeline, fault);
+    const enum k3huf_exit code = k3huf_pipeline_run(&pipeline, fault);
+    assert_int_equal(atomic_load(&jobs->working), 0);
+    assert_true(atomic_load(&jobs->most_working) <= threads);
+    return code;
 }
 
 static void every_job_once_and_in_order(void **state) {
@@ -118,18 +136,109 @@ static void memory_is_bounded(void **state) {
     }
 }
 
+/* ------------------------------------------------------------------------------------- reading ahead, writing behind
+ */
+
+/* A job that waits, in work or in take, until another one has been read or begun: with steps that alternate it would
+ * wait for ever. */
+struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned planned;
+    unsigned read_begun;
+    unsigned work_begun;
+    bool take_waits; /* else work does */
+    bool missed;
+    unsigned number[2 * K3HUF_THREADS_MAX];
+};
+
+static void wait_for(struct meeting *meeting, const unsigned *count, unsigned wanted) {
+    struct timespec until;
+    (void)timespec_get(&until, TIME_UTC);
+    until.tv_sec += 20;
+    (void)pthread_mutex_lock(&meeting->lock);
+    while (*count < wanted && !meeting->missed) {
+        meeting->missed = pthread_cond_timedwait(&meeting->changed, &meeting->lock, &until) != 0;
+    }
+    (void)pthread_mutex_unlock(&meeting->lock);
+}
+
+static void count_up(struct meeting *meeting, unsigned *count) {
+    (void)pthread_mutex_lock(&meeting->lock);
+    ++*count;
+    (void)pthread_cond_broadcast(&meeting->changed);
+    (void)pthread_mutex_unlock(&meeting->lock);
+}
+
+static enum k3huf_plan meeting_plan(void *context, unsigned slot, uint64_t held, uint64_t *bytes) {
+    struct meeting *meeting = context;
+    (void)held;
+    (void)bytes;
+    if (meeting->planned == JOBS) { return K3HUF_PLAN_END; }
+    meeting->number[slot] = meeting->planned++;
+    return K3HUF_PLAN_JOB;
+}
+
+static void meeting_read(void *context, unsigned slot) {
+    struct meeting *meeting = context;
+    (void)slot;
+    count_up(meeting, &meeting->read_begun);
+}
+
+/* The first job is the caller's own, since many a pipeline has no second one. */
+static bool in_the_middle(const struct meeting *meeting, unsigned slot) {
+    return meeting->number[slot] > 0 && meeting->number[slot] + 1 < JOBS;
+}
+
+static void meeting_work(void *context, unsigned slot) {
+    struct meeting *meeting = context;
+    count_up(meeting, &meeting->work_begun);
+    if (!meeting->take_waits && in_the_middle(meeting, slot)) {
+        wait_for(meeting, &meeting->read_begun, meeting->number[slot] + 2);
+    }
+}
+
+static enum k3huf_exit meeting_take(void *context, unsigned slot, struct k3huf_fault *fault) {
+    struct meeting *meeting = context;
+    (void)fault;
+    if (meeting->take_waits && in_the_middle(meeting, slot)) {
+        wait_for(meeting, &meeting->work_begun, meeting->number[slot] + 2);
+    }
+    return K3HUF_EXIT_OK;
+}
+
+static void one_thread_overlaps(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct meeting meeting = {.take_waits = i == 1};
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        const struct k3huf_pipeline pipeline = {.threads = 1,
+                                                .context = &meeting,
+                                                .plan = meeting_plan,
+                                                .read = meeting_read,
+                                                .work = meeting_work,
+                                                .take = meeting_take};
+        assert_int_equal(pthread_mutex_init(&meeting.lock, NULL), 0);
+        assert_int_equal(pthread_cond_init(&meeting.changed, NULL), 0);
+        assert_int_equal(k3huf_pipeline_run(&pipeline, &fault), K3HUF_EXIT_OK);
+        assert_false(meeting.missed);
+        assert_int_equal(meeting.work_begun, JOBS);
+        (void)pthread_cond_destroy(&meeting.changed);
+        (void)pthread_mutex_destroy(&meeting.lock);
+    }
+}
+
 static void processors_can_be_counted(void **state) {
     (void)state;
     assert_true(k3huf_pipeline_processors() >= 1);
     assert_true(k3huf_pipeline_processors() <= K3HUF_THREADS_MAX);
-    assert_int_equal(k3huf_pipeline_slots(1), 1);
+    assert_true(k3huf_pipeline_slots(1) > 2); /* one read, one at work, one taken */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_job_once_and_in_order),
-        cmocka_unit_test(the_first_failure_wins),
-        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(every_job_once_and_in_order), cmocka_unit_test(the_first_failure_wins),
+        cmocka_unit_test(memory_is_bounded),           cmocka_unit_test(one_thread_overlaps),
         cmocka_unit_test(processors_can_be_counted),
     };
     return cmocka_run_group_tests_name("pipeline", tests, NULL, NULL);
