@@ -233,11 +233,10 @@ static void stage_header(struct k3huf_inflight *e, struct k3huf_stage *s) {
     e->open_next++;
     e->open_offset += k3huf_stripe_bytes(&s->header);
     e->open_raw += s->header.raw_bytes;
-    if (e->open_raw <= e->from) {
+    if (e->open_raw <= e->from || s->raw_before >= e->to) {
         s->state = K3HUF_STAGE_PASSED;
         return;
     }
-    if (e->open_raw >= e->to) { e->stripes = e->open_next; }
     /* The last stripe's filler may be cut short. What the smallest blocks would need covers any index. */
     const uint64_t have = least(s->header.pad, e->record->job.run_bytes - filler(s));
     const uint64_t want = least(have, k3huf_index_bytes(s->header.raw_bytes, K3HUF_BLOCK_LOG2_MIN));
@@ -329,7 +328,7 @@ static void start_group(struct k3huf_inflight *e, struct k3huf_stage *s, struct 
     g->stage = s->number % 2u;
     g->first_block = first;
     g->blocks = n;
-    g->steady = s->next_block < s->end_block || s->number + 1u < e->stripes;
+    g->steady = s->next_block < s->end_block || s->raw_before + s->header.raw_bytes < least(e->to, e->run.raw_bytes);
     atomic_store_explicit(&g->state, K3HUF_GROUP_READING, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->reading, 1u, memory_order_relaxed);
     start_span(e, &g->coded, g->coded_buffer, coded_plane(s) + begin, end - begin);

@@ -102,7 +102,7 @@ enum k3huf_stage_state {
     K3HUF_STAGE_INDEXED,
     K3HUF_STAGE_PLAIN,  /* no index: one lane, on core 0 */
     K3HUF_STAGE_COPY,   /* no stripe at all: bytes that are copied, on core 0 */
-    K3HUF_STAGE_PASSED, /* a PART begins behind it: its header is all that is looked at */
+    K3HUF_STAGE_PASSED, /* a PART lies before or behind it: its header is all that is looked at */
     K3HUF_STAGE_FAILED
 };
 
@@ -168,7 +168,7 @@ struct k3huf_inflight {
     struct k3huf_run_header run;
     struct k3huf_table table;
     uint64_t from, to;              /* the raw bytes of the run that the job wants */
-    uint32_t stripes;               /* of the run, up to the last one that holds any of them */
+    uint32_t stripes;               /* of the run; 0: none of them is needed */
     uint32_t open_next, issue_next; /* stripes */
     uint64_t open_offset, open_raw;
     uint64_t began, starved_at;

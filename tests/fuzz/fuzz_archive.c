@@ -188,7 +188,8 @@ static void from_pipe(const struct truth *truth, const uint8_t *run, size_t size
     int ends[2];
     if (pipe(ends) != 0 || write(ends[1], run, size) != (ssize_t)size || close(ends[1]) != 0) { abort(); }
     struct k3huf_input input = {.name = "pipe", .fd = ends[0]};
-    judge(truth, run, &watch, k3huf_decode_run(&input, 1, take_piece, &watch, NULL, &fault), &fault);
+    judge(truth, run, &watch,
+          k3huf_decode_run(&input, (struct k3huf_decoding){.threads = 1}, take_piece, &watch, NULL, &fault), &fault);
     if (close(ends[0]) != 0) { abort(); }
 }
 

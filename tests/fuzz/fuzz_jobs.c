@@ -36,6 +36,7 @@ static bool starting, tampered; /* the ring or the drive is no longer what the j
 
 static struct {
     size_t offset, size, raw_size;
+    uint32_t crc; /* of its own bytes */
     uint8_t raw[SLOT_BYTES];
 } runs[RUNS];
 
@@ -71,6 +72,7 @@ static void build_runs(void) {
         runs[i].offset = at;
         runs[i].raw_size = plan[i].raw;
         runs[i].size = k3huf_reference_encode(&how, runs[i].raw, plan[i].raw, good_drive + at, sizeof good_drive - at);
+        runs[i].crc = k3huf_reference_crc32c(0, good_drive + at, runs[i].size);
         at += runs[i].size + 333u;
         if (runs[i].size == 0) { k3huf_fuzz_found("a run that does not fit the drive", NULL); }
     }
@@ -151,26 +153,31 @@ static struct k3huf_job good_job(unsigned which, uint64_t id) {
                               .destination_bytes = SLOT_BYTES};
 }
 
-/* The good job under this id, as its low bits say: which run, and whether it is a part of it, with borders from the
- * rest of the id. */
+/* The good job under this id, as its low bits say: which run, and whether it is a part of it or copies some of its own
+ * bytes, with borders from the rest of the id. */
 #define PART_ID 0x200u
+#define COPY_ID 0x400u
 static struct k3huf_job good_job_of(uint64_t id) {
     struct k3huf_job job = good_job((unsigned)(id & 3u), id >> 16);
     job.id = id;
-    if ((id & PART_ID) != 0) {
-        const uint64_t raw_size = runs[id & 3u].raw_size;
-        job.kind = K3HUF_KIND_PART;
-        job.from = (id >> 16) * 7919u % (raw_size + 1u);
-        job.destination_bytes = (id >> 16) * 104729u % (raw_size - job.from + 1u);
+    if ((id & (PART_ID | COPY_ID)) != 0) {
+        const uint64_t size = (id & PART_ID) != 0 ? runs[id & 3u].raw_size : runs[id & 3u].size;
+        job.kind = (id & PART_ID) != 0 ? K3HUF_KIND_PART : K3HUF_KIND_COPY;
+        job.from = (id >> 16) * 7919u % (size + 1u);
+        job.destination_bytes = (id >> 16) * 104729u % (size - job.from + 1u) % (SLOT_BYTES + 1u);
     }
     return job;
 }
 
 static void check_part(const struct k3huf_completion *c, const struct k3huf_job *job) {
+    const unsigned which = (unsigned)(c->id & 3u);
+    const bool copy = job->kind == K3HUF_KIND_COPY;
+    const uint8_t *const source = copy ? good_drive + runs[which].offset : runs[which].raw;
     if (c->bytes != job->destination_bytes ||
-        memcmp(window + job->destination, runs[c->id & 3u].raw + job->from, (size_t)c->bytes) != 0) {
-        k3huf_fuzz_found("wrong bytes of a part in the window", NULL);
+        memcmp(window + job->destination, source + job->from, (size_t)c->bytes) != 0) {
+        k3huf_fuzz_found(copy ? "wrong bytes of a copy" : "wrong bytes of a part in the window", NULL);
     }
+    if (c->crc != (copy ? runs[which].crc : 0)) { k3huf_fuzz_found("the CRC of what is copied", NULL); }
 }
 
 static void check_bytes(const struct k3huf_completion *c, unsigned which, uint64_t destination) {
@@ -186,7 +193,7 @@ static bool take(uint64_t last_id) {
     if (host.cq_entries == 0 || !k3huf_memory_complete(&host, &c)) { return false; }
     if (!tampered && c.status == K3HUF_OK && (c.id & 0x100u) == 0 && (c.id >> 16) + 3u > last_id >> 16) {
         const struct k3huf_job job = good_job_of(c.id);
-        if (job.kind == K3HUF_KIND_PART) {
+        if (job.kind != K3HUF_KIND_DECODE) {
             check_part(&c, &job);
         } else {
             check_bytes(&c, (unsigned)(c.id & 3u), job.destination);
@@ -206,7 +213,10 @@ static void submit(struct script *s, uint64_t *id) {
     if (host.sq_entries == 0) { return; }
     /* The id's low bits say what job it is; bit 8: not a good one. */
     *id += UINT64_C(1) << 16;
-    struct k3huf_job job = good_job_of((*id & ~UINT64_C(0xFFFF)) | (how & 3u) | ((how & 0x88u) == 8u ? PART_ID : 0u));
+    struct k3huf_job job = good_job_of((*id & ~UINT64_C(0xFFFF)) | (how & 3u) |
+                                       ((how & 0x88u) != 8u  ? 0u
+                                        : (how & 0x40u) != 0 ? COPY_ID
+                                                             : PART_ID));
     job.options = (how >> 2) & 1u;
     const uint8_t change = (uint8_t)(how >> 4);
     if (change >= 8u) { job.id |= 0x100u; }
