@@ -1,5 +1,6 @@
-/* test_planes.c - coded planes without index that end early or late, or hold bits that are no code: status, place and
- * what is given out, with every way to chunk the run. */
+/* test_planes.c - stripes without index through the decoder: headers that are wrong, coded planes that end early or
+ * late or hold bits that are no code. Status, place and what is given out, with every way to chunk the run; and what
+ * the decoder says that it wants next. */
 #include "unit.h"
 
 #include "feeder.h"
@@ -92,6 +93,18 @@ static void fails(const char *what, enum k3huf_status status, uint64_t at, uint3
     tried++;
 }
 
+static void bad_stripe_headers(void **state) {
+    (void)state;
+    build(13, 501);
+    /* Offsets are from the stripe's header, which lies 16 bytes before its coded plane. */
+    run[header] ^= 1;
+    fails("magic", K3HUF_E_STRIPE_MAGIC, (uint64_t)0 - 16u, 0);
+    put(run + header + 4, 502);
+    fails("raw bytes", K3HUF_E_STRIPE_RAW, (uint64_t)0 - 16u + 4u, 0);
+    put(run + header + 8, 0);
+    fails("coded bytes", K3HUF_E_STRIPE_CODED, (uint64_t)0 - 16u + 8u, 0);
+}
+
 static const uint32_t sizes[] = {41, 120, 501, 5600};
 static const unsigned codes[] = {4, 5, 7, 13, 20};
 
@@ -149,11 +162,154 @@ static void bits_that_are_no_code(void **state) {
     }
 }
 
+/* ---- what is wanted next */
+
+static struct k3huf_decoder decoder;
+static struct k3huf_workspace workspace;
+static struct k3huf_need need;
+
+static void wants(enum k3huf_part part, uint64_t coded_offset, uint64_t coded_bytes, uint64_t raw_offset,
+                  uint64_t raw_bytes, uint64_t out_offset, uint32_t out_bytes) {
+    k3huf_decoder_need(&decoder, &need);
+    assert_int_equal(need.part, part);
+    assert_int_equal(need.coded_offset, coded_offset);
+    assert_int_equal(need.coded_bytes, coded_bytes);
+    assert_int_equal(need.raw_offset, raw_offset);
+    assert_int_equal(need.raw_bytes, raw_bytes);
+    assert_int_equal(need.out_offset, out_offset);
+    assert_int_equal(need.out_bytes, out_bytes);
+}
+
+/* Give `n` bytes of the coded cursor and `n_raw` of the raw one from where they are wanted, and `n_out` for output. */
+static enum k3huf_status give(size_t n, size_t n_raw, size_t n_out) {
+    k3huf_decoder_need(&decoder, &need);
+    struct k3huf_io io = {.coded = run + need.coded_offset,
+                          .coded_size = n,
+                          .raw = run + need.raw_offset,
+                          .raw_size = n_raw,
+                          .out = out + need.out_offset,
+                          .out_size = n_out};
+    return k3huf_decode(&decoder, &io);
+}
+
+/* A run of two stripes with index and filler behind it, 5 and 4 raw bytes: each part as a whole. */
+static void what_is_wanted(void **state) {
+    (void)state;
+    static uint8_t index[24];
+    const struct k3huf_reference_plan plan = {codelen, 5, 12, 7};
+    k3huf_sample_code(1, codelen); /* two symbols of one bit: a coded plane is one byte */
+    k3huf_sample_raw(codelen, 9, 5, raw, 9);
+    run_size = k3huf_reference_encode(&plan, raw, 9, run, sizeof run);
+    assert_int_equal(run_size, 288u + (16u + 1u + 3u + 31u) + (16u + 1u + 2u + 31u));
+    for (unsigned one = 0; one < 2; one++) {
+        const struct k3huf_config config = {
+            .one_cursor = one == 1, .index = index, .index_size = sizeof index, .workspace = &workspace};
+        memset(out, 0, 9);
+        assert_status(k3huf_decoder_init(&decoder, &config), K3HUF_OK);
+        wants(K3HUF_PART_RUN_HEADER, 0, 288, 0, 0, 0, 0);
+        assert_status(give(100, 0, 0), K3HUF_OK);
+        wants(K3HUF_PART_RUN_HEADER, 100, 188, 0, 0, 0, 0);
+        assert_status(give(0, 0, 0), K3HUF_WAIT);
+        assert_status(give(188, 0, 0), K3HUF_OK);
+        uint64_t at = 288, done = 0;
+        for (uint32_t size = 5; size >= 4; size--) {
+            const uint64_t filler = at + 16u + 1u + (size + 1u) / 2u;
+            wants(K3HUF_PART_STRIPE_HEADER, at, 16, 0, 0, done, 0);
+            assert_status(give(16, 0, 0), K3HUF_OK);
+            if (one == 1) {
+                wants(K3HUF_PART_CODED, at + 16u, 1, 0, 0, done, size);
+                assert_status(give(1, 0, size - 1u), K3HUF_WAIT);
+                assert_status(give(1, 0, size), K3HUF_OK);
+                wants(K3HUF_PART_RAW, at + 17u, (size + 1u) / 2u, 0, 0, done, size);
+                assert_status(give(1, 0, size), K3HUF_OK);
+                wants(K3HUF_PART_RAW, at + 18u, (size + 1u) / 2u - 1u, 0, 0, done, size);
+                assert_status(give(2, 0, size), K3HUF_OK);
+            }
+            const uint32_t window = one == 1 ? size : 0;
+            wants(K3HUF_PART_INDEX, filler, 4, 0, 0, done, window);
+            assert_status(give(3, 0, window), K3HUF_OK);
+            wants(K3HUF_PART_INDEX, filler + 3u, 1, 0, 0, done, window);
+            assert_status(give(1, 0, window), K3HUF_OK);
+            wants(K3HUF_PART_INDEX, filler + 4u, 12, 0, 0, done, window);
+            assert_status(give(12, 0, window), K3HUF_OK);
+            wants(K3HUF_PART_INDEX, filler + 16u, 8, 0, 0, done, window);
+            assert_status(give(8, 0, window), K3HUF_OK);
+            if (one == 1) {
+                wants(K3HUF_PART_FILLER, filler + 24u, 7, 0, 0, done, window);
+                assert_status(give(7, 0, window), size == 5 ? K3HUF_OK : K3HUF_DONE);
+            } else {
+                wants(K3HUF_PART_PLANES, at + 16u, 1, at + 17u, (size + 1u) / 2u, done, size);
+                assert_status(give(1, (size + 1u) / 2u, size - 1u), K3HUF_WAIT);
+                assert_status(give(1, (size + 1u) / 2u, size), size == 5 ? K3HUF_OK : K3HUF_DONE);
+            }
+            at = filler + 31u;
+            done += size;
+        }
+        wants(K3HUF_PART_DONE, at, 0, 0, 0, done, 0);
+        assert_int_equal(at, run_size);
+        assert_memory_equal(out, raw, 9);
+        assert_status(k3huf_finish(&decoder), K3HUF_DONE);
+    }
+}
+
+/* Planes without index, a part of them at a time: output comes as symbols do. */
+static void what_is_wanted_without_index(void **state) {
+    (void)state;
+    const struct k3huf_config config = {.workspace = &workspace};
+    build(1, 41);
+    assert_status(k3huf_decoder_init(&decoder, &config), K3HUF_OK);
+    assert_status(give(288, 0, 0), K3HUF_OK);
+    assert_status(give(16, 0, 0), K3HUF_OK); /* 42 raw bytes, 21 symbols of one bit, 3 coded bytes */
+    wants(K3HUF_PART_PLANES, 304, 3, 307, 21, 0, 2);
+    assert_status(give(1, 5, 99), K3HUF_OK);
+    wants(K3HUF_PART_PLANES, 304, 3, 312, 16, 10, 2);
+    assert_status(give(1, 9, 6), K3HUF_OK);
+    wants(K3HUF_PART_PLANES, 305, 2, 315, 13, 16, 2);
+    assert_status(give(2, 13, 1), K3HUF_WAIT);
+    assert_status(give(2, 13, 26), K3HUF_OK);
+    wants(K3HUF_PART_STRIPE_HEADER, 328, 16, 0, 0, 42, 0);
+    assert_status(give(16, 0, 0), K3HUF_OK); /* 41 raw bytes: the last one has no symbol */
+    wants(K3HUF_PART_PLANES, 344, 3, 347, 21, 42, 2);
+    assert_status(give(3, 20, 40), K3HUF_OK);
+    wants(K3HUF_PART_PLANES, 347, 0, 367, 1, 82, 1);
+    assert_status(give(0, 0, 1), K3HUF_WAIT);
+    assert_status(give(0, 1, 0), K3HUF_WAIT);
+    assert_status(give(0, 1, 1), K3HUF_DONE);
+    assert_memory_equal(out, raw, 83);
+    wants(K3HUF_PART_DONE, 368, 0, 0, 0, 83, 0);
+}
+
+/* The input ends: where, in each part. */
+static void ends_inside(void **state) {
+    (void)state;
+    const struct k3huf_config config = {.workspace = &workspace};
+    build(1, 41);
+    static const struct {
+        size_t header, stripe, coded;
+        uint64_t offset;
+    } cases[] = {{0, 0, 0, 0},     {10, 0, 0, 10},    {288, 0, 0, 288},
+                 {288, 7, 0, 295}, {288, 16, 0, 304}, {288, 16, 2, 306}};
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        assert_status(k3huf_decoder_init(&decoder, &config), K3HUF_OK);
+        (void)give(cases[i].header, 0, 0);
+        (void)give(cases[i].stripe, 0, 0);
+        (void)give(cases[i].coded, 21, 42);
+        assert_status(k3huf_finish(&decoder), K3HUF_E_TRUNCATED);
+        assert_int_equal(k3huf_where(&decoder)->stripe, cases[i].header < 288 ? K3HUF_NO_STRIPE : 0);
+        assert_int_equal(k3huf_where(&decoder)->block, K3HUF_NO_BLOCK);
+        assert_int_equal(k3huf_where(&decoder)->offset, cases[i].offset);
+        assert_status(k3huf_finish(&decoder), K3HUF_E_TRUNCATED);
+        assert_status(give(0, 0, 0), K3HUF_E_TRUNCATED);
+        wants(K3HUF_PART_ERROR, need.coded_offset, 0, 0, 0, 0, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planes_that_end_early),
-        cmocka_unit_test(planes_that_go_on),
-        cmocka_unit_test(bits_that_are_no_code),
+        cmocka_unit_test(bad_stripe_headers), cmocka_unit_test(planes_that_end_early),
+        cmocka_unit_test(planes_that_go_on),  cmocka_unit_test(bits_that_are_no_code),
+        cmocka_unit_test(what_is_wanted),     cmocka_unit_test(what_is_wanted_without_index),
+        cmocka_unit_test(ends_inside),
     };
     return cmocka_run_group_tests_name("planes", tests, NULL, NULL);
 }
