@@ -8,8 +8,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORE = sorted(name for name in os.listdir(os.path.join(ROOT, "core")) if name.endswith(".c"))
 # The unit tests of the core, fastest first.
-TESTS = ["status", "format", "merge_crc", "hostile", "encoder", "table", "guard", "lanes", "index", "truncation",
-         "golden"]
+TESTS = ["status", "format", "merge_crc", "hostile", "encoder", "table", "guard", "planes", "lanes", "index",
+         "truncation", "golden"]
 SUPPORT = ["tests/support/" + name for name in ("feeder.c", "reference.c", "samples.c", "vectors.c", "vectors.S")]
 ENCODER = ["port/host/" + name for name in ("encoder.c", "k3_histogram.c", "package_merge.c")]
 INCLUDES = ["-I" + os.path.join(ROOT, folder) for folder in ("core", "tests/support", "port/host")]

@@ -1406,8 +1406,8 @@ static void cancelled_listing(void **state) {
     (void)state;
     unsigned cancelled = 0, done = 0;
     for (unsigned steps = 0; done == 0; steps++) {
-        platform(512);
-        memory.polls = 50;
+        platform_with(512, SMALL);
+        memory.polls = 10;
         start();
         const uint32_t size = make_table(100);
         const struct k3huf_job list = {

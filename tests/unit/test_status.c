@@ -19,12 +19,7 @@ static void unknown_values_have_a_text(void **state) {
     (void)state;
     const int unknown[] = {K3HUF_STATUS_COUNT, K3HUF_STATUS_COUNT + 1, 127};
     for (size_t i = 0; i < UNIT_COUNT(unknown); i++) {
-        const char *text = k3huf_status_text((enum k3huf_status)unknown[i]);
-        assert_non_null(text);
-        assert_true(strlen(text) > 1);
-        for (int known = 0; known < K3HUF_STATUS_COUNT; known++) {
-            assert_string_not_equal(text, k3huf_status_text((enum k3huf_status)known));
-        }
+        assert_string_equal(k3huf_status_text((enum k3huf_status)unknown[i]), "unknown status");
     }
 }
 
