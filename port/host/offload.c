@@ -141,7 +141,8 @@ static enum k3huf_exit print_table(const struct offload *o, struct k3huf_fault *
 
 /* "OFFSET:BYTES:RAW" behind an @. */
 static enum k3huf_exit place_by_numbers(struct task *task, const char *text, struct k3huf_fault *fault) {
-    if (sscanf(text, "@%" SCNu64 ":%" SCNu64 ":%" SCNu64, &task->offset, &task->run_bytes, &task->raw_bytes) != 3) {
+    if (sscanf(text, "@%19" SCNu64 ":%19" SCNu64 ":%19" SCNu64, &task->offset, &task->run_bytes, &task->raw_bytes) !=
+        3) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "'%s' is not @OFFSET:BYTES:RAW-BYTES", text);
     }
     (void)snprintf(task->name, sizeof task->name, "%s", text);
@@ -196,11 +197,11 @@ static void draw_bar(uint64_t done, uint64_t all) {
         bar[i] = i < full ? '#' : '.';
     }
     bar[40] = '\0';
-    fprintf(stderr, "\r[%s] %3u%%  %" PRIu64 " of %" PRIu64 " MiB", bar,
-            all == 0 ? 100u : (unsigned)(100u * done / all), done >> 20, all >> 20);
+    (void)fprintf(stderr, "\r[%s] %3u%%  %" PRIu64 " of %" PRIu64 " MiB", bar,
+                  all == 0 ? 100u : (unsigned)(100u * done / all), done >> 20, all >> 20);
 }
 
-static void clear_bar(void) { fprintf(stderr, "\r%75s\r", ""); }
+static void clear_bar(void) { (void)fprintf(stderr, "\r%75s\r", ""); }
 
 /* Compare what is in the window with the task's original. */
 static enum k3huf_exit compare(const struct offload *o, const struct task *task, struct k3huf_fault *fault) {
