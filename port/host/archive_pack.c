@@ -129,7 +129,6 @@ static enum k3huf_exit check(struct job *job, const struct k3huf_archive_entry *
 static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretch, struct k3huf_archive_entry *entry,
                                    struct k3huf_fault *fault) {
     struct k3huf_input source;
-    uint8_t codelen[K3HUF_SYMBOLS];
     const bool is_zeros = stretch->counts.zeros && stretch->bytes >= ZEROS_MIN;
     const bool is_run =
         !is_zeros && stretch->is_float && run_bytes(job, stretch->bytes, stretch->bits) < stretch->bytes;
@@ -148,6 +147,7 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
     if (code == K3HUF_EXIT_OK && is_run) {
         const struct k3huf_sink sink = {.put = put, .context = &job->output, .file = &job->output};
         struct k3huf_encoded encoded = {.crc = 0};
+        uint8_t codelen[K3HUF_SYMBOLS];
         code = k3huf_choose_code(stretch->counts.histogram, stretch->bytes, job->options->max_code_length,
                                  job->input->name, codelen, fault);
         if (code == K3HUF_EXIT_OK) {

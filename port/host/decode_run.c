@@ -365,22 +365,19 @@ static uint32_t blocks_at_once(const struct k3huf_run_driver *run, const struct 
 /* Gather blocks until the group is full. A fault stays in the group, to be met once its blocks are taken. */
 static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group, uint64_t held, uint64_t *bytes) {
     const uint64_t share = HELD_BYTES / run->threads;
-    enum k3huf_exit code = K3HUF_EXIT_OK;
     while (group->blocks < GROUP_BLOCKS &&
            (group->blocks % blocks_at_once(run, group) != 0 || group->out_bytes < GROUP_RAW_BYTES)) {
         if (!run->inside) {
             if (no_more_stripes(run) || (group->blocks > 0 && !seekable(run))) { break; }
-            code = open_stripe(run, &group->fault);
-            if (code != K3HUF_EXIT_OK) { break; }
+            if (open_stripe(run, &group->fault) != K3HUF_EXIT_OK) { break; }
             if (run->done + run->stripe_header.raw_bytes <= run->from) {
-                code = close_stripe(run, &group->fault);
-                if (code != K3HUF_EXIT_OK) { break; }
+                if (close_stripe(run, &group->fault) != K3HUF_EXIT_OK) { break; }
                 continue;
             }
             if (run->require_index && run->index.nblocks == 0) {
-                code = damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
-                              run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad,
-                              &group->fault);
+                (void)damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
+                             run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad,
+                             &group->fault);
                 break;
             }
         }
@@ -401,7 +398,7 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
         run->block++;
         if (block.last || block_offset(run) >= run->to) {
             if (!seekable(run)) { break; /* its bytes are in the window; close_stripe() would drop them */ }
-            code = close_stripe(run, &group->fault);
+            if (close_stripe(run, &group->fault) != K3HUF_EXIT_OK) { break; }
         }
     }
     if (group->blocks > 0) {

@@ -392,13 +392,13 @@ enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_e
                                  const struct k3huf_sink *sink, struct k3huf_encoded *encoded,
                                  struct k3huf_fault *fault) {
     struct job job = {.options = options, .isa = k3huf_isa(), .input = input, .sizes = counts, .sink = sink};
-    uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     memcpy(job.header.codelen, codelen, K3HUF_SYMBOLS);
     enum k3huf_exit code = prepare(&job, fault);
     if (code == K3HUF_EXIT_OK && k3huf_encoder_init(&job.encoder, codelen) != K3HUF_OK) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, input->name, NULL, "the code made for it is not one");
     }
     if (code == K3HUF_EXIT_OK) {
+        uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
         k3huf_run_header_write(&job.header, bytes);
         code = sink->put(sink->context, bytes, sizeof bytes, fault);
     }

@@ -190,11 +190,11 @@ static enum k3huf_exit report(const struct image *image, struct k3huf_fault *fau
     FILE *to = strcmp(image->name, "-") == 0 ? stderr : stdout;
     for (uint32_t i = 0; i < image->runs; i++) {
         const struct placed_run *run = &image->run[i];
-        fprintf(to, "%s: LBA %" PRIu64 " + %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n", run->name,
-                run->offset / image->lba_bytes, run->offset % image->lba_bytes, run->archive ? "an archive of " : "",
-                run->input.size, run->raw_bytes);
+        (void)fprintf(to, "%s: LBA %" PRIu64 " + %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n", run->name,
+                      run->offset / image->lba_bytes, run->offset % image->lba_bytes,
+                      run->archive ? "an archive of " : "", run->input.size, run->raw_bytes);
     }
-    fprintf(to, "%s: %" PRIu64 " bytes, %" PRIu32 " runs\n", image->name, image->capacity, image->runs);
+    (void)fprintf(to, "%s: %" PRIu64 " bytes, %" PRIu32 " runs\n", image->name, image->capacity, image->runs);
     return K3HUF_EXIT_OK;
 }
 

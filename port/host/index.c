@@ -176,10 +176,10 @@ static enum k3huf_exit index_run(const char *run_name, const char *out_name, uin
     job.index = malloc(index_most);
     code = job.index == NULL ? k3huf_fault_memory(fault, index_most) : add_index(&job, threads, &checked, fault);
     if (code == K3HUF_EXIT_OK) {
-        fprintf(job.writer.output.stream ? stderr : stdout,
-                "%s: %" PRIu32 " stripe%s, %" PRIu64 " block%s indexed in %s, verified\n", job.input.name,
-                job.header.nstripes, job.header.nstripes == 1 ? "" : "s", job.blocks, job.blocks == 1 ? "" : "s",
-                job.writer.output.name);
+        (void)fprintf(job.writer.output.stream ? stderr : stdout,
+                      "%s: %" PRIu32 " stripe%s, %" PRIu64 " block%s indexed in %s, verified\n", job.input.name,
+                      job.header.nstripes, job.header.nstripes == 1 ? "" : "s", job.blocks, job.blocks == 1 ? "" : "s",
+                      job.writer.output.name);
     }
     k3huf_run_writer_close(&job.writer);
     free(job.index);

@@ -25,12 +25,12 @@ static const char general_help[] =
     "  5  internal: out of memory, or a defect of this program\n";
 
 static void print_help(FILE *to) {
-    fprintf(to, "usage: k3huf_host COMMAND [OPTIONS] ...\n"
-                "Pack bf16 weights into k3huf runs, losslessly, and decode them.\n\n");
+    (void)fprintf(to, "usage: k3huf_host COMMAND [OPTIONS] ...\n"
+                      "Pack bf16 weights into k3huf runs, losslessly, and decode them.\n\n");
     for (size_t i = 0; i < COMMANDS; i++) {
-        fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+        (void)fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
     }
-    fprintf(to, "\nk3huf_host COMMAND --help says more. --version prints the version.\n\n%s", general_help);
+    (void)fprintf(to, "\nk3huf_host COMMAND --help says more. --version prints the version.\n\n%s", general_help);
 }
 
 /* What was printed counts only once it has left: a full disk behind standard output shows here. */
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     } else if (command != NULL) {
         bool help = false;
         code = command->run(argc - 1, argv + 1, &help, &fault);
-        if (help) { fputs(command->help, stdout); }
+        if (help) { (void)fputs(command->help, stdout); }
     } else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_help(stdout);
     } else if (strcmp(name, "--man") == 0) {
@@ -82,6 +82,6 @@ int main(int argc, char **argv) {
                                name);
     }
     if (code == K3HUF_EXIT_OK) { code = flush(&fault); }
-    if (code != K3HUF_EXIT_OK) { fprintf(stderr, "k3huf_host: %s\n", fault.text); }
+    if (code != K3HUF_EXIT_OK) { (void)fprintf(stderr, "k3huf_host: %s\n", fault.text); }
     return (int)code;
 }

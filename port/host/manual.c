@@ -11,11 +11,11 @@
 static void troff(const char *text) {
     bool line_start = true;
     for (; *text != '\0'; text++) {
-        if (line_start && (*text == '.' || *text == '\'')) { fputs("\\&", stdout); }
+        if (line_start && (*text == '.' || *text == '\'')) { (void)fputs("\\&", stdout); }
         if (*text == '\\') {
-            fputs("\\e", stdout);
+            (void)fputs("\\e", stdout);
         } else if (*text == '-') {
-            fputs("\\-", stdout);
+            (void)fputs("\\-", stdout);
         } else {
             putchar(*text);
         }

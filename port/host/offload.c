@@ -98,11 +98,11 @@ static void draw_bar(uint64_t done, uint64_t all) {
         bar[i] = i < full ? '#' : '.';
     }
     bar[40] = '\0';
-    fprintf(stderr, "\r[%s] %3u%%  %" PRIu64 " of %" PRIu64 " MiB", bar,
-            all == 0 ? 100u : (unsigned)(100u * done / all), done >> 20, all >> 20);
+    (void)fprintf(stderr, "\r[%s] %3u%%  %" PRIu64 " of %" PRIu64 " MiB", bar,
+                  all == 0 ? 100u : (unsigned)(100u * done / all), done >> 20, all >> 20);
 }
 
-static void clear_bar(void) { fprintf(stderr, "\r%75s\r", ""); }
+static void clear_bar(void) { (void)fprintf(stderr, "\r%75s\r", ""); }
 
 /* Compare what is in the window with all of a file. */
 static enum k3huf_exit compare_run(const struct offload *o, const struct task *task, struct k3huf_input *original,

@@ -30,10 +30,10 @@ static void block_signals(sigset_t *before) {
     for (size_t i = 0; i < ENDING_SIGNALS; i++) {
         (void)sigaddset(&set, ending_signals[i]);
     }
-    (void)sigprocmask(SIG_BLOCK, &set, before);
+    (void)pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-static void restore_signals(const sigset_t *before) { (void)sigprocmask(SIG_SETMASK, before, NULL); }
+static void restore_signals(const sigset_t *before) { (void)pthread_sigmask(SIG_SETMASK, before, NULL); }
 
 static void handle_signals(void) {
     for (size_t i = 0; i < ENDING_SIGNALS; i++) {

@@ -40,7 +40,7 @@ static void print_archive(const struct pack *pack, const char *name, const struc
     printf(", %" PRIu32 " tensor%s, %" PRIu32 " run%s, verified\n", result->ntensors, result->ntensors == 1 ? "" : "s",
            result->runs, result->runs == 1 ? "" : "s");
     if (pack->verbose && result->float_bytes > 0) {
-        const double symbols = (double)(result->float_bytes / 2);
+        const double symbols = (double)result->float_bytes / 2.0;
         printf("  %" PRIu32 " tensors of 16-bit floats, %" PRIu64
                " bytes; bits for an upper byte: one code for all %.5f, "
                "a code for each run %.5f, for each tensor %.5f\n",
@@ -79,9 +79,11 @@ static enum k3huf_exit pack_run(const struct pack *pack, struct k3huf_input *inp
     }
     if (pack->quiet) { return code; }
     FILE *to = result.stream ? stderr : stdout;
-    fprintf(to, "%s: %" PRIu64 " bytes packed to %" PRIu64, in_name, result.raw_bytes, result.run_bytes);
-    if (result.raw_bytes != 0) { fprintf(to, ", ratio %.5f", (double)result.run_bytes / (double)result.raw_bytes); }
-    fprintf(to, ", %" PRIu32 " stripe%s, verified\n", result.nstripes, result.nstripes == 1 ? "" : "s");
+    (void)fprintf(to, "%s: %" PRIu64 " bytes packed to %" PRIu64, in_name, result.raw_bytes, result.run_bytes);
+    if (result.raw_bytes != 0) {
+        (void)fprintf(to, ", ratio %.5f", (double)result.run_bytes / (double)result.raw_bytes);
+    }
+    (void)fprintf(to, ", %" PRIu32 " stripe%s, verified\n", result.nstripes, result.nstripes == 1 ? "" : "s");
     return code;
 }
 

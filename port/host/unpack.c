@@ -123,8 +123,8 @@ static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_n
         (void)json_object_set_new(object, "output", json_string(sink.output.name));
         code = k3huf_json_print(object, fault);
     } else if (code == K3HUF_EXIT_OK && !unpack->quiet) {
-        fprintf(sink.output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n",
-                input.name, packed_bytes, sink.output.written, sink.output.name);
+        (void)fprintf(sink.output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n",
+                      input.name, packed_bytes, sink.output.written, sink.output.name);
     }
     k3huf_output_discard(&sink.output);
     k3huf_archive_close(&archive);

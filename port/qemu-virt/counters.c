@@ -13,7 +13,8 @@ bool k3huf_virt_instructions_start(void) {
     __asm__ volatile("mrs %0, id_aa64dfr0_el1" : "=r"(features));
     uint64_t version = (features >> 8) & 15u;
     if (version == 0 || version == 15) { return false; /* no PMU, or not the architecture's */ }
-    uint64_t events, control;
+    uint64_t events;
+    uint64_t control;
     __asm__ volatile("mrs %0, pmceid0_el0" : "=r"(events));
     __asm__ volatile("mrs %0, pmcr_el0" : "=r"(control));
     uint64_t counters = (control >> 11) & 31u;

@@ -186,7 +186,8 @@ static bool decode(const struct file *run, const struct file *original, bool cou
 }
 
 static bool decode_files(const char *run_name, const char *original_name, bool count_instructions) {
-    struct file run, original;
+    struct file run;
+    struct file original;
     if (!open_file(&run, run_name) || (original_name != NULL && !open_file(&original, original_name))) { return false; }
     struct totals totals = {0};
     if (!decode(&run, original_name != NULL ? &original : NULL, count_instructions, &totals)) { return false; }

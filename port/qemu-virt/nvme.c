@@ -191,7 +191,8 @@ static enum k3huf_port_status decode_status(uint32_t status) {
 static enum k3huf_port_status admin_command(const struct command *command) {
     submit(&admin, command);
     uint64_t end = deadline(2u * ADMIN_SECONDS);
-    uint32_t id, status;
+    uint32_t id;
+    uint32_t status;
     while (!take(&admin, &id, &status)) {
         if (k3huf_virt_ticks() > end) { return K3HUF_PORT_E_TIMEOUT; }
     }
@@ -387,7 +388,8 @@ enum k3huf_port_status k3huf_nvme_read(uint64_t lba, uint32_t blocks, void *buff
 
 uint32_t k3huf_nvme_poll(struct k3huf_port_read *done, uint32_t max) {
     uint32_t count = 0;
-    uint32_t id, status;
+    uint32_t id;
+    uint32_t status;
     bool taken = false;
     while (io.entries != 0 && count < max && take(&io, &id, &status)) {
         taken = true;

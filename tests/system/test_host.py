@@ -430,6 +430,14 @@ class Corrupt(HostTest):
         last = read(data("two_symbols.k3h"))[at]
         self.check(self.damaged("two_symbols.k3h", at, bytes([last | 1])), rf"stripe 0, offset {at}\b")
 
+    def test_cut_off_in_a_filler(self):
+        """The stripe whose filler is cut off is named, not the one that would follow."""
+        run = read(data("k3_stripes_with_filler.k3h"))
+        for number, stripe in enumerate(Run(run).stripes):
+            size = stripe["filler"] + stripe["pad"] - 1
+            with self.subTest(stripe=number):
+                self.check(run[:size], rf"stripe {number}, offset {size}\b")
+
     def test_cut_off(self):
         run = read(data("k3_stripes_with_filler.k3h"))
         for size in (0, 1, 287, 288, 300, 303, 304, 60000, len(run) - 38, len(run) - 1):
