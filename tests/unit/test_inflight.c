@@ -1138,7 +1138,7 @@ static struct k3huf_completion part_good(const struct placed *run, size_t from, 
 
 /* Every pair of borders: of run, stripes, blocks and groups, and a byte to either side. */
 static void parts_of_runs(void **state) {
-    enum { STRIPE = 2 * GROUP + 8193 };
+    enum { STRIPE = GROUP + 8193 };
     static const size_t point[] = {0,
                                    1,
                                    8191,
@@ -1148,13 +1148,13 @@ static void parts_of_runs(void **state) {
                                    STRIPE - 1,
                                    STRIPE,
                                    STRIPE + 1,
-                                   STRIPE + 2 * GROUP + 8192,
+                                   STRIPE + GROUP + 8192,
                                    2 * STRIPE + 3,
                                    3 * STRIPE + 4096,
                                    3 * STRIPE + 4097};
     (void)state;
     for (unsigned shape = 0; shape < 4; shape++) {
-        platform(shape % 2u == 0 ? 512 : 4096);
+        platform_with(shape % 2u == 0 ? 512 : 4096, DESTINATION + 3 * STRIPE + 8192);
         memory.order = K3HUF_ORDER_RANDOM;
         memory.polls = 1 + shape;
         start();
@@ -1291,13 +1291,13 @@ static struct k3huf_job copy_job(uint64_t offset, uint64_t size) {
 }
 
 static void copies(void **state) {
+    enum { LARGE = (K3HUF_INFLIGHT_SLOTS + 2u) * K3HUF_INFLIGHT_SYMBOLS + 3u }; /* more than the ring holds */
     static const uint32_t lba_sizes[] = {512, 4096};
-    static const uint64_t offsets[] = {0, 511, 4096, 70001};
-    static const uint64_t sizes[] = {0,       1,      512, 4097, K3HUF_INFLIGHT_SYMBOLS, K3HUF_INFLIGHT_SYMBOLS + 1,
-                                     1000003, RAW_MAX};
+    static const uint64_t offsets[] = {0, 511, 70001};
+    static const uint64_t sizes[] = {0, 1, 512, 4097, K3HUF_INFLIGHT_SYMBOLS, K3HUF_INFLIGHT_SYMBOLS + 1, LARGE};
     (void)state;
     for (size_t k = 0; k < UNIT_COUNT(lba_sizes); k++) {
-        platform(lba_sizes[k]);
+        platform_with(lba_sizes[k], DESTINATION + LARGE + 4096);
         memory.order = K3HUF_ORDER_RANDOM;
         memory.polls = 3;
         start();
@@ -1364,7 +1364,7 @@ static void copies_that_fail(void **state) {
     assert_int_equal(c.offset, 700 * 512 - 1000);
     assert_int_equal(c.stripe, K3HUF_JOB_NOWHERE);
     assert_true(c.bytes <= c.offset && c.bytes > 0);
-    assert_memory_equal(window + DESTINATION, drive + 1000, c.bytes);
+    assert_memory_equal(window + DESTINATION, drive + 1000, (size_t)c.bytes);
     assert_untouched(DESTINATION, (size_t)c.bytes);
     memset(window + DESTINATION, PATTERN, (size_t)c.bytes);
     memory.read_fault[0].times = 0;
