@@ -362,25 +362,28 @@ static uint32_t blocks_at_once(const struct k3huf_run_driver *run, const struct 
     return group->indexed || each >= K3HUF_LANES ? K3HUF_LANES : each == 0 ? 1 : each;
 }
 
+/* Be inside a stripe that is wanted. false: there is none for this group, or a fault, which is in the group then. */
+static bool enter_stripe(struct k3huf_run_driver *run, struct group *group) {
+    while (!run->inside) {
+        if (no_more_stripes(run) || (group->blocks > 0 && !seekable(run))) { return false; }
+        if (open_stripe(run, &group->fault) != K3HUF_EXIT_OK) { return false; }
+        if (run->done + run->stripe_header.raw_bytes <= run->from) {
+            if (close_stripe(run, &group->fault) != K3HUF_EXIT_OK) { return false; }
+        } else if (run->require_index && run->index.nblocks == 0) {
+            (void)damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
+                         run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad, &group->fault);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Gather blocks until the group is full. A fault stays in the group, to be met once its blocks are taken. */
 static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group, uint64_t held, uint64_t *bytes) {
     const uint64_t share = HELD_BYTES / run->threads;
     while (group->blocks < GROUP_BLOCKS &&
            (group->blocks % blocks_at_once(run, group) != 0 || group->out_bytes < GROUP_RAW_BYTES)) {
-        if (!run->inside) {
-            if (no_more_stripes(run) || (group->blocks > 0 && !seekable(run))) { break; }
-            if (open_stripe(run, &group->fault) != K3HUF_EXIT_OK) { break; }
-            if (run->done + run->stripe_header.raw_bytes <= run->from) {
-                if (close_stripe(run, &group->fault) != K3HUF_EXIT_OK) { break; }
-                continue;
-            }
-            if (run->require_index && run->index.nblocks == 0) {
-                (void)damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
-                             run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad,
-                             &group->fault);
-                break;
-            }
-        }
+        if (!enter_stripe(run, group)) { break; }
         struct k3huf_block block;
         next_block(run, &block);
         const uint64_t more = memory_for(&block);

@@ -7,9 +7,8 @@
 #include <malloc.h>
 #endif
 
-#define HUGE_PAGE                                                                                                      \
-    ((size_t)2 << 20) /* of x86-64, and of AArch64 with 4 KiB pages; elsewhere a hint that does no harm                \
-                       */
+/* Of x86-64, and of AArch64 with 4 KiB pages; elsewhere a hint that does no harm. */
+#define HUGE_PAGE ((size_t)2 << 20)
 #define LEAST (2 * HUGE_PAGE)
 
 uint8_t *k3huf_large_new(size_t size) {

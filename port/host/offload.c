@@ -359,7 +359,8 @@ static json_t *task_json(const struct task *t) {
         (void)json_object_set_new(job, "lba", json_integer((json_int_t)c->lba));
     } else {
         (void)json_object_set_new(job, "crc32c", json_integer((json_int_t)t->crc));
-        (void)json_object_set_new(job, "destination", json_integer((json_int_t)(t->destination + t->want.skip)));
+        const uint64_t destination = t->destination + t->want.skip;
+        (void)json_object_set_new(job, "destination", json_integer((json_int_t)destination));
         if (t->original != NULL) { (void)json_object_set_new(job, "same", json_boolean(t->same)); }
     }
     return job;

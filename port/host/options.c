@@ -83,7 +83,7 @@ enum k3huf_exit k3huf_options_take(int argc, char **argv, const struct k3huf_opt
     enum { LETTERLESS = 256 }; /* what getopt_long() is to return for the option without a letter that is this far */
     struct option options[K3HUF_OPTIONS_MAX + 2] = {{0}};
     unsigned n = 0;
-    for (; table[n].name != NULL && n < K3HUF_OPTIONS_MAX; n++) {
+    for (; n < K3HUF_OPTIONS_MAX && table[n].name != NULL; n++) {
         const bool flag = table[n].kind == K3HUF_OPTION_ON || table[n].kind == K3HUF_OPTION_OFF;
         options[n] = (struct option){table[n].name, flag ? no_argument : required_argument, NULL,
                                      table[n].letter != 0 ? table[n].letter : LETTERLESS + (int)n};

@@ -13,9 +13,9 @@ static const struct {
               {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"I16", 16}, {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},
               {"U32", 32},    {"F32", 32},    {"C64", 64}, {"F64", 64},    {"I64", 64},    {"U64", 64}};
 
-unsigned k3huf_dtype_bits(const char *name) {
+unsigned k3huf_dtype_bits(const char *dtype) {
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        if (strcmp(name, dtypes[i].name) == 0) { return dtypes[i].bits; }
+        if (strcmp(dtype, dtypes[i].name) == 0) { return dtypes[i].bits; }
     }
     return 0;
 }

@@ -43,11 +43,10 @@ static void capitals(json_t *tensor) {
 static void give_shape(json_t *tensor, uint64_t bytes) {
     const char *dtype = json_string_value(json_object_get(tensor, "dtype"));
     const unsigned bits = dtype == NULL ? 0 : k3huf_dtype_bits(dtype);
+    const uint64_t values = bits == 0 ? 0 : bytes / bits * 8u + bytes % bits * 8u / bits;
     if (json_object_get(tensor, "shape") != NULL) { return; }
     json_t *shape = json_array();
-    if (bits != 0) {
-        (void)json_array_append_new(shape, json_integer((json_int_t)(bytes / bits * 8 + bytes % bits * 8 / bits)));
-    }
+    if (bits != 0) { (void)json_array_append_new(shape, json_integer((json_int_t)values)); }
     (void)json_object_set_new(tensor, "shape", shape);
 }
 
