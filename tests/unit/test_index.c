@@ -402,6 +402,63 @@ static void more_blocks_than_lanes(void **state) {
     }
 }
 
+/* Each block of a stripe whole or in pieces, in every combination: the coded cursor stands at the block's first byte
+ * before each, and its bytes are given out after it. */
+static void blocks_whole_and_in_pieces(void **state) {
+    (void)state;
+    static struct k3huf_decoder decoder;
+    const struct k3huf_config config = {
+        .index = index_memory, .index_size = sizeof index_memory, .workspace = &workspace};
+    build(13, STRIPE, STRIPE, LOG2, 0);
+    const struct layout at = locate(0);
+    for (unsigned pieces = 0; pieces < 8; pieces++) {
+        struct k3huf_need need;
+        assert_status(k3huf_decoder_init(&decoder, &config), K3HUF_OK);
+        memset(out, 0, sizeof out);
+        for (k3huf_decoder_need(&decoder, &need); need.part != K3HUF_PART_PLANES; k3huf_decoder_need(&decoder, &need)) {
+            struct k3huf_io io = {.coded = run + need.coded_offset, .coded_size = (size_t)need.coded_bytes};
+            assert_status(k3huf_decode(&decoder, &io), K3HUF_OK);
+        }
+        for (uint32_t block = 0; block < 3; block++) {
+            const size_t begin = at.coded + get(run + at.filler + 16 + 8 * block) / 8u;
+            const size_t bits = block == 2 ? at.huf * 8u : get(run + at.filler + 24 + 8 * block);
+            const size_t size = block == 2 ? STRIPE - 2u * BLOCK : BLOCK, even = size - size / 2u;
+            const size_t coded_end = at.coded + (bits + 7u) / 8u;
+            const uint8_t *const raw_at = run + at.plane + block * (BLOCK / 2u);
+            uint8_t *const to = out + block * BLOCK;
+            k3huf_decoder_need(&decoder, &need);
+            assert_int_equal(need.coded_offset, begin);
+            assert_int_equal(need.raw_offset, raw_at - run);
+            assert_int_equal(need.out_offset, to - out);
+            assert_int_equal(need.out_bytes, size);
+            const bool in_pieces = (pieces >> block & 1u) != 0;
+            if (in_pieces) {
+                struct k3huf_io io = {.coded = run + begin,
+                                      .coded_size = coded_end - begin,
+                                      .raw = raw_at,
+                                      .raw_size = even / 3u,
+                                      .out = to,
+                                      .out_size = size};
+                assert_status(k3huf_decode(&decoder, &io), K3HUF_OK);
+                assert_ptr_equal(io.out, to); /* nothing is final yet */
+                k3huf_decoder_need(&decoder, &need);
+                assert_int_equal(need.raw_offset, raw_at + even / 3u - run);
+                assert_int_equal(need.out_offset, to - out);
+            }
+            struct k3huf_io io = {.coded = run + need.coded_offset,
+                                  .coded_size = coded_end - (size_t)need.coded_offset,
+                                  .raw = run + need.raw_offset,
+                                  .raw_size = (size_t)(raw_at + even - run) - (size_t)need.raw_offset,
+                                  .out = to,
+                                  .out_size = size};
+            assert_status(k3huf_decode(&decoder, &io), block == 2 ? K3HUF_DONE : K3HUF_OK);
+            assert_ptr_equal(io.out, to + size);
+            assert_int_equal(io.raw_size, 0);
+            assert_memory_equal(to, raw + block * BLOCK, size);
+        }
+    }
+}
+
 /* The run must fail in stripe 1 in the same way in every mode: with `status`, in `block`, at an offset from `first` to
  * `last`. Stripe 0 comes out; of stripe 1, with two cursors, what lies before the bad block. */
 static void fails(const char *what, enum k3huf_status status, uint32_t block, uint64_t first, uint64_t last) {
@@ -747,6 +804,7 @@ int main(void) {
         cmocka_unit_test(indexed_runs_decode),
         cmocka_unit_test(indexed_runs_of_all_sizes),
         cmocka_unit_test(more_blocks_than_lanes),
+        cmocka_unit_test(blocks_whole_and_in_pieces),
         cmocka_unit_test(malformed_indexes),
         cmocka_unit_test(malformed_offsets),
         cmocka_unit_test(wrong_block_crcs),
