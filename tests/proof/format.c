@@ -1,5 +1,5 @@
-/* format.c - every run header of 288 bytes; then, with every run header that passed, every stripe header of 16 bytes, of
- * every stripe of the run. And every header struct, written.
+/* format.c - every run header of 288 bytes; then, with every run header that passed, every stripe header of 16 bytes,
+ * of every stripe of the run. And every header struct, written.
  */
 #include "any.h"
 
