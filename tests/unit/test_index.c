@@ -459,6 +459,38 @@ static void blocks_whole_and_in_pieces(void **state) {
     }
 }
 
+/* Blocks go side by side only as far as all three spans hold them: coded bytes, raw bytes, output, each short by one.
+ */
+static void spans_one_byte_short(void **state) {
+    (void)state;
+    static struct k3huf_decoder decoder;
+    const struct k3huf_config config = {
+        .index = index_memory, .index_size = sizeof index_memory, .workspace = &workspace};
+    struct layout at = {0};
+    for (uint32_t size = STRIPE; at.huf == 0 || get(run + at.filler + 32) % 8u != 1u; size -= 2) {
+        build(13, size, size, LOG2, 0); /* until block 1 ends with the first bit of a byte */
+        at = locate(0);
+    }
+    const size_t coded_end = (get(run + at.filler + 32) + 7u) / 8u;
+    for (unsigned lacking = 0; lacking < 4; lacking++) {
+        struct k3huf_need need;
+        assert_status(k3huf_decoder_init(&decoder, &config), K3HUF_OK);
+        for (k3huf_decoder_need(&decoder, &need); need.part != K3HUF_PART_PLANES; k3huf_decoder_need(&decoder, &need)) {
+            struct k3huf_io io = {.coded = run + need.coded_offset, .coded_size = (size_t)need.coded_bytes};
+            assert_status(k3huf_decode(&decoder, &io), K3HUF_OK);
+        }
+        struct k3huf_io io = {.coded = run + at.coded,
+                              .coded_size = coded_end - (lacking == 1),
+                              .raw = run + at.plane,
+                              .raw_size = BLOCK - (lacking == 2),
+                              .out = out,
+                              .out_size = 2u * BLOCK - (lacking == 3)};
+        assert_status(k3huf_decode(&decoder, &io), K3HUF_OK);
+        assert_ptr_equal(io.out, out + (lacking == 0 ? 2u : 1u) * BLOCK);
+        assert_memory_equal(out, raw, (lacking == 0 ? 2u : 1u) * BLOCK);
+    }
+}
+
 /* The run must fail in stripe 1 in the same way in every mode: with `status`, in `block`, at an offset from `first` to
  * `last`. Stripe 0 comes out; of stripe 1, with two cursors, what lies before the bad block. */
 static void fails(const char *what, enum k3huf_status status, uint32_t block, uint64_t first, uint64_t last) {
@@ -805,6 +837,7 @@ int main(void) {
         cmocka_unit_test(indexed_runs_of_all_sizes),
         cmocka_unit_test(more_blocks_than_lanes),
         cmocka_unit_test(blocks_whole_and_in_pieces),
+        cmocka_unit_test(spans_one_byte_short),
         cmocka_unit_test(malformed_indexes),
         cmocka_unit_test(malformed_offsets),
         cmocka_unit_test(wrong_block_crcs),
