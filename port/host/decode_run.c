@@ -443,7 +443,7 @@ static void read_group(void *context, unsigned slot) {
         enum k3huf_exit code =
             k3huf_input_read_at(run->input, span->offset, group->memory + span->at, span->size, &got, &fault);
         if (code == K3HUF_EXIT_OK && got != span->size) {
-            code = k3huf_fault_set(&fault, K3HUF_EXIT_IO, run->name, NULL, "changed while it was read");
+            code = k3huf_input_changed(run->input, span->offset + got, &fault);
         }
         if (code != K3HUF_EXIT_OK) {
             group->fault = fault;

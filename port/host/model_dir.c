@@ -157,7 +157,7 @@ static enum k3huf_exit look(const char *directory, struct k3huf_model *model, st
         free(path);
         if (!good) { return fault->code; }
         model->file[i].bytes = (uint64_t)info.st_size;
-        model->file[i].mtime = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+        model->file[i].mtime = k3huf_nanoseconds(info.st_mtim);
     }
     return K3HUF_EXIT_OK;
 }

@@ -102,7 +102,8 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
     bool safetensors = false;
     enum k3huf_exit code = k3huf_input_open(&input, in_name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    code = k3huf_input_slurp(&input, fault);
+    code = k3huf_output_not_input(out_name, &input, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_input_slurp(&input, fault); }
     if (code == K3HUF_EXIT_OK && !pack->bytes) { code = k3huf_safetensors_recognise(&input, &safetensors, fault); }
     if (code == K3HUF_EXIT_OK && safetensors) {
         code = check_archive_options(pack, fault);
@@ -125,9 +126,10 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
         }
         k3huf_progress_end(&progress);
     }
+    /* Last of all, with the input still open: what is removed must be what was packed. */
+    if (code == K3HUF_EXIT_OK && pack->rm) { code = k3huf_output_remove(&input, fault); }
     k3huf_tensors_free(&tensors);
     k3huf_input_close(&input);
-    if (code == K3HUF_EXIT_OK && pack->rm) { code = k3huf_output_remove(in_name, fault); }
     return code;
 }
 
@@ -320,8 +322,9 @@ static enum k3huf_exit run_pack(int argc, char **argv, bool *help, struct k3huf_
     pack.progress = pack.progress && !pack.quiet;
     const char *in_name = argv[optind];
     const bool directory = k3huf_is_directory(in_name);
-    if (pack.rm && (directory || strcmp(in_name, "-") == 0 || strcmp(out_name, "-") == 0)) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "pack: --rm is for one file packed into another");
+    if (pack.rm && (directory || strcmp(in_name, "-") == 0 || k3huf_output_is_stream(out_name))) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL,
+                               "pack: --rm is for one file packed into another, which a stream is not");
     }
     if (pack.parts != 0 && !directory) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "pack: --part is for directories");
@@ -345,7 +348,9 @@ const struct k3huf_command k3huf_command_pack = {
     "  -o, --output OUT         the same as the second argument\n"
     "      --bytes              make a run of IN, whatever it is\n"
     "      --part K/N           of a directory, the K-th of N shares of its files: each depends on one file only\n"
-    "      --rm                 remove IN, a file, once OUT is complete and checked; --keep: keep it (default)\n"
+    "      --rm                 remove IN, a file, once OUT is a file, complete, checked and on the disk, and if IN "
+    "is\n"
+    "                           as it was read; --keep: keep it (default)\n"
     "      --max-code-length N  longest code in bits, 1 ... 12 (default 12)\n"
     "      --stripe-size BYTES  raw bytes of a stripe, 1 ... 64M, K and M may follow (default 64M); even and odd "
     "bytes\n"

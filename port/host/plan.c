@@ -162,9 +162,7 @@ static enum k3huf_exit look_at_raw(struct subject *subject, struct k3huf_input *
         uint64_t offset = whole ? 0 : (input->size - piece) / (pieces - 1) * i / 2 * 2; /* even: high bytes are odd */
         size_t got = 0;
         code = k3huf_input_read_at(input, offset, raw + i * piece, piece, &got, fault);
-        if (code == K3HUF_EXIT_OK && got != piece) {
-            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");
-        }
+        if (code == K3HUF_EXIT_OK && got != piece) { code = k3huf_input_changed(input, offset + got, fault); }
     }
     if (code == K3HUF_EXIT_OK) {
         subject->run_bytes = k3huf_memory_pack(k3huf_isa(), raw, subject->sampled, K3HUF_STRIPE_RAW_MAX,

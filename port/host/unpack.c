@@ -103,6 +103,7 @@ static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_n
     if (code != K3HUF_EXIT_OK) { return code; }
     if (input.seekable) { code = k3huf_archive_recognise(&input, &is_archive, fault); }
     if (code == K3HUF_EXIT_OK && is_archive) { code = k3huf_archive_open(&archive, &input, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_not_input(out_name, &input, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_open(&sink.output, out_name, force, fault); }
     if (code != K3HUF_EXIT_OK) {
         k3huf_archive_close(&archive);
