@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "crc_join.h"
-#include "decode_run.h"
 #include "dispatch.h"
 
 #define CHUNK ((size_t)1 << 20)
@@ -90,7 +89,7 @@ struct cut {
     uint64_t from;
     uint64_t to;
     bool whole; /* all of it is decoded, so that its CRC can be checked */
-    bool require_index;
+    struct k3huf_decoding how;
     uint32_t crc;
     k3huf_take_source *take;
     void *context;
@@ -133,14 +132,15 @@ static enum k3huf_exit decode_stored(struct k3huf_input *entry, struct cut *cut,
 }
 
 static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, const char *name, size_t name_bytes,
-                                  unsigned threads, struct k3huf_fault *fault) {
+                                  struct k3huf_fault *fault) {
     const struct k3huf_archive_entry *entry = cut->entry;
     const uint64_t from = cut->from - entry->source_offset;
     const uint64_t to = cut->to - entry->source_offset;
     if (entry->kind == K3HUF_ENTRY_ZEROS) { return cut->take(cut->context, NULL, to - from, cut->from, fault); }
     char label[4096 + NAME_SHOWN];
     (void)snprintf(label, sizeof label, "%s: entry '%.*s' at %" PRIu64, input->name,
-                   (int)(name_bytes < NAME_SHOWN ? name_bytes : NAME_SHOWN), name, entry->offset);
+                   (int)(name_bytes <= NAME_SHOWN ? name_bytes : k3huf_text_whole(name, NAME_SHOWN)), name,
+                   entry->offset);
     struct k3huf_input view;
     k3huf_input_view(&view, input, entry->offset, entry->bytes, label);
     /* A part of stored bytes has no CRC of its own: all are read for the entry's. */
@@ -165,9 +165,8 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
             cut->whole = code == K3HUF_EXIT_OK && facts.indexed < facts.nstripes;
         }
         if (code == K3HUF_EXIT_OK) {
-            const struct k3huf_decoding how = {threads, cut->require_index};
-            code = cut->whole ? k3huf_decode_run(&view, how, take_piece, cut, NULL, fault)
-                              : k3huf_decode_range(&view, how, from, to, take_piece, cut, fault);
+            code = cut->whole ? k3huf_decode_run(&view, cut->how, take_piece, cut, NULL, fault)
+                              : k3huf_decode_range(&view, cut->how, from, to, take_piece, cut, fault);
         }
     }
     if (code == K3HUF_EXIT_OK && cut->whole && cut->crc != entry->raw_crc) {
@@ -178,14 +177,15 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
 }
 
 enum k3huf_exit k3huf_archive_decode_entry(struct k3huf_input *input, const struct k3huf_archive_entry *entry,
-                                           const char *name, size_t name_bytes, unsigned threads,
+                                           const char *name, size_t name_bytes, struct k3huf_decoding how,
                                            k3huf_take_source *take, void *context, struct k3huf_fault *fault) {
     struct cut cut = {.entry = entry,
                       .from = entry->source_offset,
                       .to = entry->source_offset + entry->raw_bytes,
+                      .how = how,
                       .take = take,
                       .context = context};
-    return decode_cut(input, &cut, name, name_bytes, threads, fault);
+    return decode_cut(input, &cut, name, name_bytes, fault);
 }
 
 enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t from, uint64_t to, unsigned threads,
@@ -204,12 +204,12 @@ enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t fro
         struct cut cut = {.entry = &entry,
                           .from = from < entry.source_offset ? entry.source_offset : from,
                           .to = to < end ? to : end,
-                          .require_index = archive->require_index,
+                          .how = {.threads = threads, .require_index = archive->require_index},
                           .take = take,
                           .context = context};
         if (cut.from < cut.to) {
-            code = decode_cut(archive->input, &cut, k3huf_archive_name(archive, entry.name_at), entry.name_bytes,
-                              threads, fault);
+            code =
+                decode_cut(archive->input, &cut, k3huf_archive_name(archive, entry.name_at), entry.name_bytes, fault);
             k3huf_progress_add(progress, cut.to - cut.from);
         }
     }

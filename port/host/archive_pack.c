@@ -120,8 +120,9 @@ static enum k3huf_exit check(struct job *job, const struct k3huf_archive_entry *
     if (entry->kind == K3HUF_ENTRY_ZEROS) { return K3HUF_EXIT_OK; } /* counting has seen them all */
     written = (struct k3huf_input){
         .name = job->output.name, .fd = job->output.fd, .seekable = true, .size = job->output.written};
-    return k3huf_archive_decode_entry(&written, entry, "", 0, job->options->threads, k3huf_source_compare, &compare,
-                                      fault);
+    const struct k3huf_decoding how = {
+        .threads = job->options->threads, .require_index = job->options->block_log2 != 0, .except_single_bytes = true};
+    return k3huf_archive_decode_entry(&written, entry, "", 0, how, k3huf_source_compare, &compare, fault);
 }
 
 static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretch, struct k3huf_archive_entry *entry,

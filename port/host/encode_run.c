@@ -65,14 +65,19 @@ struct job {
     uint64_t begin;
 };
 
-static uint32_t stripe_bytes(const struct job *job, uint32_t stripe) {
-    uint64_t left = job->header.raw_bytes - (uint64_t)stripe * job->options->stripe_bytes;
-    return left < job->options->stripe_bytes ? (uint32_t)left : job->options->stripe_bytes;
+/* Raw bytes before a stripe. A stripe of one byte cannot have an index: where a single byte would be left for the last
+ * one, it gets two of the stripe before: two, so that even and odd bytes stay what they are. */
+static uint64_t stripe_begin(const struct job *job, uint32_t stripe) {
+    const uint64_t begin = (uint64_t)stripe * job->options->stripe_bytes;
+    const uint64_t end = job->header.raw_bytes;
+    if (begin >= end) { return end; }
+    const bool moved = end - begin == 1 && stripe > 0 && job->options->block_log2 != 0 &&
+                       job->options->stripe_bytes >= K3HUF_STRIPE_MOVED_MIN;
+    return moved ? begin - 2u : begin;
 }
 
-/* Raw bytes before a stripe. */
-static uint64_t stripe_begin(const struct job *job, uint32_t stripe) {
-    return (uint64_t)stripe * job->options->stripe_bytes;
+static uint32_t stripe_bytes(const struct job *job, uint32_t stripe) {
+    return (uint32_t)(stripe_begin(job, stripe + 1u) - stripe_begin(job, stripe));
 }
 
 /* Found in a part of the input, or behind it in its stripe. */

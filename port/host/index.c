@@ -167,7 +167,8 @@ static enum k3huf_exit index_run(const char *run_name, const char *out_name, uin
     if (code != K3HUF_EXIT_OK) { return code; }
     code = k3huf_output_not_input(out_name, &job.input, fault);
     if (code == K3HUF_EXIT_OK) {
-        code = k3huf_run_writer_open(&job.writer, out_name, force, threads, count_piece, &checked, fault);
+        const struct k3huf_decoding how = {.threads = threads, .require_index = true, .except_single_bytes = true};
+        code = k3huf_run_writer_open(&job.writer, out_name, force, how, count_piece, &checked, fault);
     }
     if (code != K3HUF_EXIT_OK) {
         k3huf_input_close(&job.input);

@@ -149,8 +149,29 @@ class RoundTrip(HostTest):
                 header = Run(self.pack(content, "--stripe-size", stripe))
                 size = 10007 if stripe == "64M" else min(stripe, 10007)
                 sizes = [stripe["raw_bytes"] for stripe in header.stripes]
-                self.assertEqual(sizes[:-1], [size] * (len(sizes) - 1))
+                if stripe == 10006:
+                    self.assertEqual(sizes, [10004, 3])
+                else:
+                    self.assertEqual(sizes[:-1], [size] * (len(sizes) - 1))
                 self.assertEqual(len(sizes), -(-10007 // size))
+
+    def test_a_single_byte_is_not_left_alone(self):
+        """With an index a last stripe of one byte gets two more, in a file, in a stream, in parts or not."""
+        for stripe in (1, 2, 3, 4, 5, 6, 7, 1000, 1001, 1 << 20, (1 << 20) + 1, (1 << 20) + 2):
+            for n in (1, 2, 3):
+                if stripe * n > 3 << 20:
+                    continue
+                with self.subTest(stripe=stripe, n=n):
+                    content = generate(stripe * n + 1)
+                    moved = 2 if stripe >= 6 else 0
+                    packed = self.pack(content, "--stripe-size", stripe)
+                    self.assertEqual([s["raw_bytes"] for s in Run(packed).stripes],
+                                     [stripe] * (n - 1) + [stripe - moved, 1 + moved])
+                    self.assertEqual(self.good("pack", "--stripe-size", stripe, "-", "-", stdin=content), packed)
+                    if moved:
+                        self.good("verify", "--require-index", "run", "original")
+                    plain = Run(self.pack(content, "--stripe-size", stripe, "--no-index"))
+                    self.assertEqual([s["raw_bytes"] for s in plain.stripes], [stripe] * n + [1])
 
     def test_stripe_size_in_k(self):
         header = Run(self.pack(generate(5000), "--stripe-size", "2K"))

@@ -11,7 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive_pack.h"
+#include "commands.h"
 #include "output.h"
+#include "pack.h"
 
 #define IN "test_output.in"
 #define OTHER "test_output.other"
@@ -273,11 +276,75 @@ static void texts_are_cut_between_characters(void **state) {
     }
 }
 
+/* Pack what is in IN as a file of that kind. */
+static enum k3huf_exit pack_in(bool archive, uint32_t stripe_bytes, uint32_t block_log2, struct k3huf_fault *fault) {
+    const struct k3huf_encode_options options = {
+        .stripe_bytes = stripe_bytes, .max_code_length = K3HUF_CODE_LENGTH_MAX, .block_log2 = block_log2, .threads = 2};
+    struct k3huf_input input;
+    assert_int_equal(k3huf_input_open(&input, IN, fault), K3HUF_EXIT_OK);
+    enum k3huf_exit code;
+    if (archive) {
+        struct k3huf_archive_result result;
+        uint64_t dim = input.size / 2;
+        char name[] = "w";
+        struct k3huf_tensor tensor = {
+            .name = name, .name_bytes = 1, .dtype = "BF16", .rank = 1, .offset = 0, .bytes = input.size};
+        const struct k3huf_tensors tensors = {
+            .kind = K3HUF_SOURCE_BYTES, .tensor = &tensor, .n = 1, .dims = &dim, .ndims = 1};
+        code = k3huf_archive_pack(&input, &tensors, OUT, false, &options, &result, fault);
+        if (code == K3HUF_EXIT_OK) { assert_int_equal(result.runs, 1); }
+    } else {
+        struct k3huf_pack_result result;
+        code = k3huf_pack_run(&input, OUT, false, &options, &result, fault);
+    }
+    k3huf_input_close(&input);
+    return code;
+}
+
+/* Runs and archives, stripes that go to the file in parts and at once, and runs that get an index later: where an index
+ * is written and does not arrive, nothing gets a name. */
+static void an_index_that_is_lost_is_missed(void **state) {
+    (void)state;
+    static const uint32_t stripes[] = {1u << 20, 100000u};
+    static char content[3u << 20];
+    for (size_t i = 0; i + 1 < sizeof content; i++) {
+        content[i] = (char)('a' + (i / 2 * 7 + i % 2 * (i / 999)) % 13);
+    }
+    content[sizeof content - 1] = '\0';
+    for (size_t i = 0; i < UNIT_COUNT(stripes) * 2; i++) {
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        const bool archive = i % 2 == 1;
+        (void)clean(NULL);
+        content[sizeof content - 2] = archive ? '\0' : 'x'; /* an even number of bytes */
+        put(IN, content);
+        indexes_lost = true;
+        assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_CORRUPT);
+        assert_non_null(strstr(fault.text, k3huf_status_text(K3HUF_E_INDEX_ABSENT)));
+        assert_int_equal(access(OUT, F_OK), -1);
+        assert_int_equal(pack_in(archive, stripes[i / 2], 0, &fault), K3HUF_EXIT_OK);
+        char command[] = "index";
+        char in[] = OUT;
+        char out[] = OTHER;
+        char *words[] = {command, in, out, NULL};
+        bool help = false;
+        if (!archive) {
+            optind = 1;
+            assert_int_equal(k3huf_command_index.run(3, words, &help, &fault), K3HUF_EXIT_CORRUPT);
+            assert_non_null(strstr(fault.text, k3huf_status_text(K3HUF_E_INDEX_ABSENT)));
+            assert_int_equal(access(OTHER, F_OK), -1);
+        }
+        indexes_lost = false;
+        assert_int_equal(unlink(OUT), 0);
+        assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_OK);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(only_what_was_packed_is_removed, clean, clean),
         cmocka_unit_test_setup_teardown(a_name_is_on_the_disk, clean, clean),
         cmocka_unit_test_setup_teardown(a_read_error_has_its_place, clean, clean),
+        cmocka_unit_test_setup_teardown(an_index_that_is_lost_is_missed, clean, clean),
         cmocka_unit_test(times_that_cannot_be_counted),
         cmocka_unit_test(texts_are_cut_between_characters),
     };
