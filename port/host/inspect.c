@@ -262,8 +262,7 @@ static enum k3huf_exit print_json(const struct facts *facts, struct k3huf_fault 
         (void)json_object_set_new(root, "entropy_bits", json_real(facts->entropy));
         (void)json_object_set_new(root, "code_bits", json_real(facts->code_bits));
     }
-    /* Left out where the name holds bytes that are not UTF-8, which JSON cannot carry. */
-    (void)json_object_set_new(root, "file", json_string(facts->name));
+    (void)json_object_set_new(root, "file", k3huf_json_text(facts->name));
     return k3huf_json_print(root, fault);
 }
 

@@ -10,4 +10,12 @@
  * since only memory can have been short. Real numbers get 8 significant digits. */
 enum k3huf_exit k3huf_json_print(json_t *root, struct k3huf_fault *fault);
 
+/* A string of any bytes: '?' for each that is no part of a character of UTF-8, which JSON cannot carry. NULL only where
+ * memory was short. */
+json_t *k3huf_json_text(const char *text);
+
+/* Append `value` to `list`, and give up the caller's reference to it: none of a report's parts may be left out.
+ * K3HUF_EXIT_INTERNAL where either is NULL. */
+enum k3huf_exit k3huf_json_append(json_t *list, json_t *value, struct k3huf_fault *fault);
+
 #endif

@@ -57,8 +57,8 @@ static json_t *json_of_archive(const char *source, const char *archive, const st
         "float_tensors", (json_int_t)result->float_tensors, "float_bytes", (json_int_t)result->float_bytes,
         "coded_bits_one_code", (json_int_t)result->coded_one, "coded_bits_run_codes", (json_int_t)result->coded_entries,
         "coded_bits_tensor_codes", (json_int_t)result->coded_tensors);
-    (void)json_object_set_new(object, "source", json_string(source));
-    (void)json_object_set_new(object, "archive", json_string(archive));
+    (void)json_object_set_new(object, "source", k3huf_json_text(source));
+    (void)json_object_set_new(object, "archive", k3huf_json_text(archive));
     return object;
 }
 
@@ -74,7 +74,7 @@ static enum k3huf_exit pack_run(const struct pack *pack, struct k3huf_input *inp
     if (pack->json && !result.stream) {
         json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "kind", "run", "source_bytes", (json_int_t)result.raw_bytes,
                                    "run_bytes", (json_int_t)result.run_bytes, "stripes", (json_int_t)result.nstripes);
-        (void)json_object_set_new(object, "source", json_string(in_name));
+        (void)json_object_set_new(object, "source", k3huf_json_text(in_name));
         return k3huf_json_print(object, fault);
     }
     if (pack->quiet) { return code; }
@@ -164,7 +164,7 @@ static bool is_complete(const struct pack *pack, const char *archive_name, const
     if (pack->force || k3huf_input_open(&input, archive_name, &fault) != K3HUF_EXIT_OK) { return false; }
     bool good = input.seekable && k3huf_archive_open(&archive, &input, &fault) == K3HUF_EXIT_OK;
     if (input.seekable) {
-        good = good && archive.page.source_bytes == file->bytes && archive.page.source_mtime == file->mtime &&
+        good = good && k3huf_model_file_is(file, archive.page.source_bytes, archive.page.source_mtime) &&
                k3huf_archive_verify(&archive, NULL, pack->encode.threads, NULL, &fault) == K3HUF_EXIT_OK;
         k3huf_archive_close(&archive);
     }
@@ -195,6 +195,10 @@ static enum k3huf_exit pack_member(const struct pack *pack, const struct k3huf_m
         if (!pack->quiet && !pack->json) { printf("%s: complete and verified already\n", archive); }
     } else if (code == K3HUF_EXIT_OK) {
         code = k3huf_input_open(&input, source, fault);
+        /* The manifest has it as it was when the directory was read. */
+        if (code == K3HUF_EXIT_OK && !k3huf_model_file_is(file, input.size, k3huf_nanoseconds(input.mtime))) {
+            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, source, NULL, "changed while the directory was packed");
+        }
         if (code == K3HUF_EXIT_OK) { code = read_tensors(model, directory, file->name, &input, &tensors, fault); }
         if (code == K3HUF_EXIT_OK) {
             struct k3huf_archive_result result;
@@ -208,7 +212,7 @@ static enum k3huf_exit pack_member(const struct pack *pack, const struct k3huf_m
                 totals->source_bytes += result.source_bytes;
                 totals->archive_bytes += result.archive_bytes;
                 if (totals->files != NULL) {
-                    (void)json_array_append_new(totals->files, json_of_archive(source, archive, &result));
+                    code = k3huf_json_append(totals->files, json_of_archive(source, archive, &result), fault);
                 } else if (!pack->quiet) {
                     print_archive(pack, source, &result);
                     (void)fflush(stdout); /* a batch system's log shows how far it is */

@@ -331,7 +331,7 @@ static enum k3huf_exit print_json(const struct options *options, const struct su
                   options->decode > 0 ? "given" : "measured", "seconds_raw", ledger->raw, "seconds_drive",
                   ledger->drive, "seconds_decode", ledger->decode, "seconds_compressed", ledger->compressed, "speed_up",
                   ledger->speed_up, "limit", ledger->drive_limits ? "drive" : "decode", "verdict", sentence);
-    (void)json_object_set_new(root, "file", json_string(options->file));
+    (void)json_object_set_new(root, "file", k3huf_json_text(options->file));
     if (subject->ratio < 1) {
         (void)json_object_set_new(root, "break_even_gb_s_per_core", json_real(ledger->break_even));
         (void)json_object_set_new(root, "break_even_cores", json_integer((json_int_t)ledger->break_even_cores));
