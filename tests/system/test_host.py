@@ -157,10 +157,8 @@ class RoundTrip(HostTest):
 
     def test_a_single_byte_is_not_left_alone(self):
         """With an index a last stripe of one byte gets two more, in a file, in a stream, in parts or not."""
-        for stripe in (1, 2, 3, 4, 5, 6, 7, 1000, 1001, 1 << 20, (1 << 20) + 1, (1 << 20) + 2):
-            for n in (1, 2, 3):
-                if stripe * n > 3 << 20:
-                    continue
+        for stripe in (1, 5, 6, 7, 1000, 1 << 20, (1 << 20) + 2):
+            for n in (1, 2):
                 with self.subTest(stripe=stripe, n=n):
                     content = generate(stripe * n + 1)
                     moved = 2 if stripe >= 6 else 0

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -95,6 +96,19 @@ static int clean(void **state) {
     unreadable = -1;
     indexes_lost = false;
     return 0;
+}
+
+/* Tests run side by side: each has a folder of its own. */
+static char folder[] = "test_output-XXXXXX";
+
+static int enter(void **state) {
+    (void)state;
+    return mkdtemp(folder) == NULL ? -1 : chdir(folder);
+}
+
+static int leave(void **state) {
+    (void)state;
+    return chdir("..") != 0 ? -1 : rmdir(folder);
 }
 
 /* -------------------------------------------------------------------------------------------------- tests ---- */
@@ -348,5 +362,5 @@ int main(void) {
         cmocka_unit_test(times_that_cannot_be_counted),
         cmocka_unit_test(texts_are_cut_between_characters),
     };
-    return cmocka_run_group_tests_name("output", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("output", tests, enter, leave);
 }
