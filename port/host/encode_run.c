@@ -131,7 +131,7 @@ static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     const uint32_t largest = stripe_bytes(job, 0);
     const uint32_t part_log2 = job->options->block_log2 + 1u > PART_LOG2 ? job->options->block_log2 + 1u : PART_LOG2;
     job->part_bytes = 1u << part_log2 < largest ? 1u << part_log2 : largest;
-    const uint64_t nparts = nstripes * (largest / job->part_bytes);
+    const uint64_t nparts = nstripes * (largest >> part_log2 == 0 ? 1u : largest >> part_log2);
     job->threads = nparts < job->options->threads ? (unsigned)nparts : job->options->threads;
     const unsigned slots = k3huf_pipeline_slots(job->threads);
     job->part = calloc(slots, sizeof *job->part);

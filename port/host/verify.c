@@ -130,7 +130,7 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
                             const char *source_path, enum state *state, struct k3huf_fault *fault) {
     struct k3huf_input input;
     struct k3huf_input source = {.fd = -1};
-    struct k3huf_archive archive;
+    struct k3huf_archive archive = {.toc = NULL};
     struct k3huf_progress progress = {0};
     *state = STATE_MISSING;
     if (access(path, F_OK) != 0) {
@@ -159,7 +159,7 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
              : code == K3HUF_EXIT_MISMATCH ? STATE_STALE
              : code == K3HUF_EXIT_IO       ? STATE_UNREADABLE
                                            : STATE_DAMAGED;
-    if (input.seekable) { k3huf_archive_close(&archive); }
+    k3huf_archive_close(&archive);
     k3huf_input_close(&source);
     k3huf_input_close(&input);
     return code == K3HUF_EXIT_INTERNAL ? code : K3HUF_EXIT_OK;
