@@ -71,6 +71,9 @@ static enum k3huf_exit pack_run(const struct pack *pack, struct k3huf_input *inp
     enum k3huf_exit code = k3huf_pack_run(input, out_name, pack->force, encode, &result, fault);
     k3huf_progress_end(progress);
     if (code != K3HUF_EXIT_OK) { return code; }
+    if (pack->rm && result.stream) { /* which it was not when the options were read */
+        return k3huf_fault_set(fault, K3HUF_EXIT_IO, in_name, NULL, "not removed: it went to a stream");
+    }
     if (pack->json && !result.stream) {
         json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "kind", "run", "source_bytes", (json_int_t)result.raw_bytes,
                                    "run_bytes", (json_int_t)result.run_bytes, "stripes", (json_int_t)result.nstripes);
