@@ -82,8 +82,9 @@ extern "C" {
 #define K3HUF_KIND_COPY                                                                                                \
     5u /* copy some of RUN_BYTES bytes of the drive as they are; the completion has the CRC of them all */
 
-#define K3HUF_OPTION_TRACE 1u         /* a log line for each block group handed to a core */
-#define K3HUF_OPTION_REQUIRE_INDEX 2u /* refuse stripes without block index: nothing unchecked reaches the host */
+#define K3HUF_OPTION_TRACE 1u /* a log line for each block group handed to a core */
+#define K3HUF_OPTION_REQUIRE_INDEX                                                                                     \
+    2u /* refuse stripes without block index: nothing unchecked is decoded. No word on a COPY */
 
 /* ---- completion ring: 128 bytes each ---- */
 
