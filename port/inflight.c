@@ -673,7 +673,8 @@ static void read_run_header(struct k3huf_inflight *e, const uint8_t *bytes) {
 
 static void list_table(struct k3huf_inflight *e, const uint8_t *bytes, uint32_t size) {
     uint32_t status = 0;
-    if (!k3huf_image_table_sound(bytes, size)) {
+    /* The head was read before, for the size: this is another reading of it. */
+    if (k3huf_image_table_bytes(bytes) != size || !k3huf_image_table_sound(bytes, size)) {
         status = K3HUF_JOB_E_TABLE;
     } else if (size > e->record->job.destination_bytes) {
         status = K3HUF_JOB_E_DESTINATION_SMALL;
@@ -768,6 +769,7 @@ static void end_job(struct k3huf_inflight *e) {
     } else if (e->ending) {
         c->status = K3HUF_JOB_E_CANCELLED;
     }
+    if (c->status != 0) { c->crc = 0; /* not of all bytes */ }
     c->ticks = now(e) - e->began;
     c->reads = e->reads.reads;
     c->read = e->reads.blocks * e->port->limits.lba_bytes;

@@ -103,8 +103,9 @@ struct k3huf_port {
     enum k3huf_port_status (*window_read)(void *context, uint64_t offset, void *to, size_t size);
 
     /* Copy into the window; any core, never two cores to the same bytes at a time. An aligned write of 4 bytes is one
-     * access. It may still be under way when the call returns (a DMA engine): the engine keeps `from` unchanged until
-     * window_flush() on the same core, and has called cache_clean() on it. BUSY: nothing was started. */
+     * access; `from` and `size` have any alignment. It may still be under way when the call returns (a DMA engine): the
+     * engine keeps `from` unchanged until window_flush() on the same core, and has called cache_clean() on it. BUSY:
+     * nothing was started. */
     enum k3huf_port_status (*window_write)(void *context, uint32_t core, uint64_t offset, const void *from,
                                            size_t size);
 

@@ -1112,6 +1112,42 @@ static void listing(void **state) {
     }
 }
 
+/* The table is read twice, first for its size. Whenever the drive changes its mind: what comes is one table, or none.
+ */
+static void a_table_that_changes(void **state) {
+    (void)state;
+    unsigned done = 0, refused = 0;
+    for (unsigned steps = 0; done == 0 || refused == 0; steps++) {
+        assert_true(steps < 1000);
+        platform(512);
+        memory.polls = 50;
+        start();
+        (void)session_status();
+        (void)make_table(0);
+        const struct k3huf_job list = {.id = 1,
+                                       .kind = K3HUF_KIND_LIST,
+                                       .run_bytes = DRIVE_BYTES,
+                                       .destination = DESTINATION,
+                                       .destination_bytes = K3HUF_IMAGE_BYTES_MAX};
+        k3huf_memory_submit(&host, &list);
+        for (unsigned i = 0; i < steps; i++) {
+            (void)step();
+        }
+        k3huf_put32(drive + K3HUF_IMAGE_ENTRIES, K3HUF_IMAGE_ENTRIES_MAX);
+        k3huf_put32(drive + K3HUF_IMAGE_CRC, k3huf_image_table_crc(drive, K3HUF_IMAGE_HEAD_BYTES));
+        const struct k3huf_completion c = next_completion();
+        if (c.status == K3HUF_OK) {
+            assert_int_equal(c.bytes, K3HUF_IMAGE_HEAD_BYTES);
+            assert_int_equal(k3huf_image_table_bytes(window + DESTINATION), K3HUF_IMAGE_HEAD_BYTES);
+            done++;
+        } else {
+            assert_job(&c, K3HUF_JOB_E_TABLE);
+            assert_untouched(0, 0);
+            refused++;
+        }
+    }
+}
+
 /* ------------------------------------------------------------------------------------ parts of runs, copies ---- */
 
 static struct k3huf_job part_job(const struct placed *run, uint64_t from, uint64_t size) {
@@ -1486,6 +1522,7 @@ int main(void) {
         cmocka_unit_test(shutting_down),
         cmocka_unit_test(impossible_limits),
         cmocka_unit_test(listing),
+        cmocka_unit_test(a_table_that_changes),
         cmocka_unit_test(parts_of_runs),
         cmocka_unit_test(parts_read_no_more_than_they_need),
         cmocka_unit_test(parts_of_damaged_runs),
