@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "crc_join.h"
-#include "decode_run.h"
 #include "dispatch.h"
 
 #define CHUNK ((size_t)1 << 20)
@@ -81,7 +80,7 @@ struct cut {
     uint64_t from;
     uint64_t to;
     bool whole; /* all of it is decoded, so that its CRC can be checked */
-    bool require_index;
+    struct k3huf_decoding how;
     uint32_t crc;
     k3huf_take_source *take;
     void *context;
@@ -152,11 +151,11 @@ enum k3huf_exit k3huf_archive_check_run(struct k3huf_input *run, const struct k3
 void k3huf_archive_label(char label[K3HUF_ENTRY_LABEL_BYTES], const char *archive, const char *name, size_t name_bytes,
                          uint64_t offset) {
     (void)snprintf(label, K3HUF_ENTRY_LABEL_BYTES, "%s: entry '%.*s' at %" PRIu64, archive,
-                   (int)(name_bytes < NAME_SHOWN ? name_bytes : NAME_SHOWN), name, offset);
+                   (int)(name_bytes <= NAME_SHOWN ? name_bytes : k3huf_text_whole(name, NAME_SHOWN)), name, offset);
 }
 
 static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, const char *name, size_t name_bytes,
-                                  unsigned threads, struct k3huf_fault *fault) {
+                                  struct k3huf_fault *fault) {
     const struct k3huf_archive_entry *entry = cut->entry;
     const uint64_t from = cut->from - entry->source_offset;
     const uint64_t to = cut->to - entry->source_offset;
@@ -179,9 +178,8 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
             cut->whole = !indexed;
         }
         if (code == K3HUF_EXIT_OK) {
-            const struct k3huf_decoding how = {threads, cut->require_index};
-            code = cut->whole ? k3huf_decode_run(&view, how, take_piece, cut, NULL, fault)
-                              : k3huf_decode_range(&view, how, from, to, take_piece, cut, fault);
+            code = cut->whole ? k3huf_decode_run(&view, cut->how, take_piece, cut, NULL, fault)
+                              : k3huf_decode_range(&view, cut->how, from, to, take_piece, cut, fault);
         }
     }
     if (code == K3HUF_EXIT_OK && cut->whole && cut->crc != entry->raw_crc) {
@@ -192,14 +190,15 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
 }
 
 enum k3huf_exit k3huf_archive_decode_entry(struct k3huf_input *input, const struct k3huf_archive_entry *entry,
-                                           const char *name, size_t name_bytes, unsigned threads,
+                                           const char *name, size_t name_bytes, struct k3huf_decoding how,
                                            k3huf_take_source *take, void *context, struct k3huf_fault *fault) {
     struct cut cut = {.entry = entry,
                       .from = entry->source_offset,
                       .to = entry->source_offset + entry->raw_bytes,
+                      .how = how,
                       .take = take,
                       .context = context};
-    return decode_cut(input, &cut, name, name_bytes, threads, fault);
+    return decode_cut(input, &cut, name, name_bytes, fault);
 }
 
 enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t from, uint64_t to, unsigned threads,
@@ -218,12 +217,12 @@ enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t fro
         struct cut cut = {.entry = &entry,
                           .from = from < entry.source_offset ? entry.source_offset : from,
                           .to = to < end ? to : end,
-                          .require_index = archive->require_index,
+                          .how = {.threads = threads, .require_index = archive->require_index},
                           .take = take,
                           .context = context};
         if (cut.from < cut.to) {
-            code = decode_cut(archive->input, &cut, k3huf_archive_name(archive, entry.name_at), entry.name_bytes,
-                              threads, fault);
+            code =
+                decode_cut(archive->input, &cut, k3huf_archive_name(archive, entry.name_at), entry.name_bytes, fault);
             k3huf_progress_add(progress, cut.to - cut.from);
         }
     }

@@ -4,7 +4,7 @@
 #define K3HUF_HOST_ARCHIVE_FILE_H
 
 #include "archive.h"
-#include "input.h"
+#include "decode_run.h"
 #include "progress.h"
 
 struct k3huf_archive {
@@ -58,7 +58,7 @@ enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t fro
 
 /* The same for one entry, which may come from an archive that is not complete: all of it, and checked. */
 enum k3huf_exit k3huf_archive_decode_entry(struct k3huf_input *input, const struct k3huf_archive_entry *entry,
-                                           const char *name, size_t name_bytes, unsigned threads,
+                                           const char *name, size_t name_bytes, struct k3huf_decoding how,
                                            k3huf_take_source *take, void *context, struct k3huf_fault *fault);
 
 /* A k3huf_take_source that compares: `context` is a struct k3huf_source_compare. K3HUF_EXIT_MISMATCH at the first

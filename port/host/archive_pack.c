@@ -102,9 +102,7 @@ static enum k3huf_exit store(struct job *job, struct k3huf_input *source, uint32
     for (uint64_t done = 0; done < source->size && code == K3HUF_EXIT_OK;) {
         size_t got = 0;
         code = k3huf_input_read_at(source, done, chunk, most, &got, fault);
-        if (code == K3HUF_EXIT_OK && got == 0) {
-            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, source->name, NULL, "changed while it was read");
-        }
+        if (code == K3HUF_EXIT_OK && got == 0) { code = k3huf_input_changed(source, done, fault); }
         if (code == K3HUF_EXIT_OK) {
             *crc = k3huf_crc32c_long(k3huf_isa(), *crc, chunk, got);
             code = k3huf_output_write(&job->output, chunk, got, fault);
@@ -122,8 +120,9 @@ static enum k3huf_exit check(struct job *job, const struct k3huf_archive_entry *
     if (entry->kind == K3HUF_ENTRY_ZEROS) { return K3HUF_EXIT_OK; } /* counting has seen them all */
     written = (struct k3huf_input){
         .name = job->output.name, .fd = job->output.fd, .seekable = true, .size = job->output.written};
-    return k3huf_archive_decode_entry(&written, entry, "", 0, job->options->threads, k3huf_source_compare, &compare,
-                                      fault);
+    const struct k3huf_decoding how = {
+        .threads = job->options->threads, .require_index = job->options->block_log2 != 0, .except_single_bytes = true};
+    return k3huf_archive_decode_entry(&written, entry, "", 0, how, k3huf_source_compare, &compare, fault);
 }
 
 static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretch, struct k3huf_archive_entry *entry,
@@ -334,9 +333,7 @@ static enum k3huf_exit finish(struct job *job, struct k3huf_fault *fault) {
     for (uint32_t i = 0; i < job->nentries; i++) {
         page.source_crc = k3huf_crc32c_join(page.source_crc, job->entry[i].raw_crc, job->entry[i].raw_bytes);
     }
-    if (job->input->memory == NULL) {
-        page.source_mtime = (int64_t)job->input->mtime.tv_sec * 1000000000 + job->input->mtime.tv_nsec;
-    }
+    if (job->input->memory == NULL) { page.source_mtime = k3huf_nanoseconds(job->input->mtime); }
     page.toc_offset = job->output.written;
     page.archive_bytes = page.toc_offset + page.toc_bytes;
     page.toc_crc = k3huf_crc32c(0, job->toc, (size_t)page.toc_bytes);

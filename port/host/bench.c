@@ -171,8 +171,7 @@ static json_t *json_section(const struct section *section) {
                   (json_int_t)section->sizes.indexed, "ratio", part(section->sizes.indexed, section->raw_bytes),
                   "coded_bytes", (json_int_t)section->sizes.coded_planes, "zstd_coded_bytes",
                   (json_int_t)section->sizes.zstd, "rows", rows, "ratios", ratios);
-    /* Left out where the name holds bytes that are not UTF-8, which JSON cannot carry. */
-    (void)json_object_set_new(root, "data", json_string(section->data_name));
+    (void)json_object_set_new(root, "data", k3huf_json_text(section->data_name));
     return root;
 }
 

@@ -71,6 +71,7 @@ struct k3huf_run_driver {
     const char *name;
     unsigned threads;
     bool require_index;
+    bool except_single_bytes;
     k3huf_take *take;
     void *context;
     const struct k3huf_isa *isa;
@@ -370,7 +371,8 @@ static bool enter_stripe(struct k3huf_run_driver *run, struct group *group) {
         if (open_stripe(run, &group->fault) != K3HUF_EXIT_OK) { return false; }
         if (run->done + run->stripe_header.raw_bytes <= run->from) {
             if (close_stripe(run, &group->fault) != K3HUF_EXIT_OK) { return false; }
-        } else if (run->require_index && run->index.nblocks == 0) {
+        } else if (run->require_index && run->index.nblocks == 0 &&
+                   !(run->except_single_bytes && run->stripe_header.raw_bytes == 1)) {
             (void)damage(run, K3HUF_E_INDEX_ABSENT, run->stripe, K3HUF_NO_BLOCK,
                          run->offset + k3huf_stripe_bytes(&run->stripe_header) - run->stripe_header.pad, &group->fault);
             return false;
@@ -444,7 +446,7 @@ static void read_group(void *context, unsigned slot) {
         enum k3huf_exit code =
             k3huf_input_read_at(run->input, span->offset, group->memory + span->at, span->size, &got, &fault);
         if (code == K3HUF_EXIT_OK && got != span->size) {
-            code = k3huf_fault_set(&fault, K3HUF_EXIT_IO, run->name, NULL, "changed while it was read");
+            code = k3huf_input_changed(run->input, span->offset + got, &fault);
         }
         if (code != K3HUF_EXIT_OK) {
             group->fault = fault;
@@ -524,10 +526,10 @@ static enum k3huf_exit drive(struct k3huf_run_driver *run, struct k3huf_fault *f
 
 /* ------------------------------------------------------------------------------------------------- drivers ---- */
 
-static struct k3huf_run_driver *run_new(const char *name, struct k3huf_input *input, unsigned threads, k3huf_take *take,
-                                        void *context, struct k3huf_fault *fault) {
+static struct k3huf_run_driver *run_new(const char *name, struct k3huf_input *input, struct k3huf_decoding how,
+                                        k3huf_take *take, void *context, struct k3huf_fault *fault) {
     struct k3huf_run_driver *run = calloc(1, sizeof *run);
-    const unsigned slots = k3huf_pipeline_slots(threads);
+    const unsigned slots = k3huf_pipeline_slots(how.threads);
     if (run != NULL) { run->group = calloc(slots, sizeof *run->group); }
     if (run == NULL || run->group == NULL) {
         free(run);
@@ -535,7 +537,9 @@ static struct k3huf_run_driver *run_new(const char *name, struct k3huf_input *in
         return NULL;
     }
     run->name = name;
-    run->threads = threads;
+    run->threads = how.threads;
+    run->require_index = how.require_index;
+    run->except_single_bytes = how.except_single_bytes;
     run->take = take;
     run->context = context;
     run->isa = k3huf_isa();
@@ -576,9 +580,8 @@ static enum k3huf_exit check_end(struct k3huf_run_driver *run, struct k3huf_faul
 
 enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decoding how, k3huf_take *take, void *context,
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault) {
-    struct k3huf_run_driver *run = run_new(input->name, input, how.threads, take, context, fault);
+    struct k3huf_run_driver *run = run_new(input->name, input, how, take, context, fault);
     if (run == NULL) { return fault->code; }
-    run->require_index = how.require_index;
     enum k3huf_exit code = drive(run, fault);
     if (code == K3HUF_EXIT_OK) { code = check_end(run, fault); }
     if (facts != NULL) {
@@ -607,7 +610,8 @@ static void join_stripe(struct k3huf_run_driver *run) {
 }
 
 enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts *facts, struct k3huf_fault *fault) {
-    struct k3huf_run_driver *run = run_new(input->name, input, 1, NULL, NULL, fault);
+    struct k3huf_run_driver *run =
+        run_new(input->name, input, (struct k3huf_decoding){.threads = 1}, NULL, NULL, fault);
     if (run == NULL) { return fault->code; }
     enum k3huf_exit code = open_run(run, fault);
     while (code == K3HUF_EXIT_OK && run->stripe < run->header.nstripes) {
@@ -629,9 +633,8 @@ enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decod
     struct k3huf_run_facts facts;
     enum k3huf_exit code = k3huf_walk_run(input, &facts, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    struct k3huf_run_driver *run = run_new(input->name, input, how.threads, take, context, fault);
+    struct k3huf_run_driver *run = run_new(input->name, input, how, take, context, fault);
     if (run == NULL) { return fault->code; }
-    run->require_index = how.require_index;
     code = open_run(run, fault);
     if (code == K3HUF_EXIT_OK && (from > to || to > run->header.raw_bytes)) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->name, NULL,
@@ -645,9 +648,9 @@ enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decod
     return code;
 }
 
-struct k3huf_run_driver *k3huf_run_driver_new(const char *name, unsigned threads, k3huf_take *take, void *context,
-                                              struct k3huf_fault *fault) {
-    return run_new(name, NULL, threads, take, context, fault);
+struct k3huf_run_driver *k3huf_run_driver_new(const char *name, struct k3huf_decoding how, k3huf_take *take,
+                                              void *context, struct k3huf_fault *fault) {
+    return run_new(name, NULL, how, take, context, fault);
 }
 
 enum k3huf_exit k3huf_run_driver_give(struct k3huf_run_driver *run, const uint8_t *part, size_t size,

@@ -51,6 +51,7 @@ struct k3huf_decoding {
     /* Refuse a stripe without block index before any of it is handed on: K3HUF_E_INDEX_ABSENT where its filler begins.
      * Of a range, the stripes that it lies in. */
     bool require_index;
+    bool except_single_bytes; /* but not one of a single byte, which cannot have an index: for who compares the bytes */
 };
 
 /* Decode all of `input` and give the bytes to `take`. Bytes after the
@@ -75,8 +76,8 @@ enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decod
 struct k3huf_run_driver;
 
 /* NULL: out of memory; the fault says so. `name` is for messages. */
-struct k3huf_run_driver *k3huf_run_driver_new(const char *name, unsigned threads, k3huf_take *take, void *context,
-                                              struct k3huf_fault *fault);
+struct k3huf_run_driver *k3huf_run_driver_new(const char *name, struct k3huf_decoding how, k3huf_take *take,
+                                              void *context, struct k3huf_fault *fault);
 void k3huf_run_driver_free(struct k3huf_run_driver *run);
 
 /* Decode the next `size` bytes of the run. All of them are used, or it is a fault. */

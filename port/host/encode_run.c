@@ -65,13 +65,24 @@ struct job {
     uint64_t begin;
 };
 
-static uint32_t stripe_bytes(const struct job *job, uint32_t stripe) {
-    uint64_t left = job->header.raw_bytes - (uint64_t)stripe * job->options->stripe_bytes;
-    return left < job->options->stripe_bytes ? (uint32_t)left : job->options->stripe_bytes;
+/* Raw bytes before a stripe. A stripe of one byte cannot have an index: where a single byte would be left for the last
+ * one, it gets two of the stripe before: two, so that even and odd bytes stay what they are. */
+static uint64_t stripe_begin(const struct job *job, uint32_t stripe) {
+    const uint64_t begin = (uint64_t)stripe * job->options->stripe_bytes;
+    const uint64_t end = job->header.raw_bytes;
+    if (begin >= end) { return end; }
+    const bool moved = end - begin == 1 && stripe > 0 && job->options->block_log2 != 0 &&
+                       job->options->stripe_bytes >= K3HUF_STRIPE_MOVED_MIN;
+    return moved ? begin - 2u : begin;
 }
 
-static enum k3huf_exit changed(struct job *job, struct k3huf_fault *fault) {
-    return k3huf_fault_set(fault, K3HUF_EXIT_IO, job->input->name, NULL, "changed while it was read");
+static uint32_t stripe_bytes(const struct job *job, uint32_t stripe) {
+    return (uint32_t)(stripe_begin(job, stripe + 1u) - stripe_begin(job, stripe));
+}
+
+/* Found in a part of the input, or behind it in its stripe. */
+static enum k3huf_exit changed(const struct job *job, const struct part *part, struct k3huf_fault *fault) {
+    return k3huf_input_changed(job->input, stripe_begin(job, part->stripe) + part->at, fault);
 }
 
 /* Memory for one part; `largest` raw bytes. */
@@ -120,7 +131,7 @@ static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     const uint32_t largest = stripe_bytes(job, 0);
     const uint32_t part_log2 = job->options->block_log2 + 1u > PART_LOG2 ? job->options->block_log2 + 1u : PART_LOG2;
     job->part_bytes = 1u << part_log2 < largest ? 1u << part_log2 : largest;
-    const uint64_t nparts = nstripes * (largest / job->part_bytes);
+    const uint64_t nparts = nstripes * (largest >> part_log2 == 0 ? 1u : largest >> part_log2);
     job->threads = nparts < job->options->threads ? (unsigned)nparts : job->options->threads;
     const unsigned slots = k3huf_pipeline_slots(job->threads);
     job->part = calloc(slots, sizeof *job->part);
@@ -172,11 +183,11 @@ static void read_part(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
     size_t got = 0;
-    const uint64_t offset = (uint64_t)part->stripe * job->options->stripe_bytes + part->at;
+    const uint64_t offset = stripe_begin(job, part->stripe) + part->at;
     part->fault.code = K3HUF_EXIT_OK;
     if (k3huf_input_read_at(job->input, offset, part->raw, part->raw_bytes, &got, &part->fault) == K3HUF_EXIT_OK &&
         got != part->raw_bytes) {
-        (void)changed(job, &part->fault);
+        (void)k3huf_input_changed(job->input, offset + got, &part->fault);
     }
 }
 
@@ -280,7 +291,7 @@ static void encode(void *context, unsigned slot) {
     if (part->fault.code == K3HUF_EXIT_OK &&
         job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes, job->options->block_log2, &part->coded) !=
             K3HUF_OK) {
-        (void)changed(job, &part->fault); /* a byte that the first pass did not see */
+        (void)changed(job, part, &part->fault); /* a byte that the first pass did not see */
     }
     if (part->fault.code == K3HUF_EXIT_OK) { part->crc = part_crc(job, part); }
 }
@@ -303,11 +314,12 @@ static struct k3huf_stripe_header stripe_header(const struct job *job, uint32_t 
 }
 
 /* Make room for a stripe in the file, and write its header. */
-static enum k3huf_exit begin_direct(struct job *job, uint32_t stripe, struct k3huf_fault *fault) {
+static enum k3huf_exit begin_direct(struct job *job, const struct part *part, struct k3huf_fault *fault) {
     struct k3huf_output *file = job->sink->file;
+    const uint32_t stripe = part->stripe;
     const uint64_t bits = coded_bits(job, stripe);
     uint8_t bytes[K3HUF_STRIPE_HEADER_BYTES];
-    if (bits > UINT32_MAX) { return changed(job, fault); } /* no stripe has as many symbols */
+    if (bits > UINT32_MAX) { return changed(job, part, fault); } /* no stripe has as many symbols */
     job->place = stripe_header(job, stripe_bytes(job, stripe), ((uint32_t)bits + 7u) / 8u);
     job->begin = file->written;
     k3huf_stripe_header_write(&job->place, stripe, bytes);
@@ -318,7 +330,7 @@ static enum k3huf_exit begin_direct(struct job *job, uint32_t stripe, struct k3h
 /* The codes and the even bytes of a part, to their places; behind the last part the index too. */
 static enum k3huf_exit join_direct(struct job *job, const struct part *part, struct k3huf_fault *fault) {
     struct k3huf_output *file = job->sink->file;
-    enum k3huf_exit code = part->at == 0 ? begin_direct(job, part->stripe, fault) : K3HUF_EXIT_OK;
+    enum k3huf_exit code = part->at == 0 ? begin_direct(job, part, fault) : K3HUF_EXIT_OK;
     if (code != K3HUF_EXIT_OK) { return code; }
     const struct k3huf_stripe_header *place = &job->place;
     const bool last = part->at + part->raw_bytes == place->raw_bytes;
@@ -327,7 +339,7 @@ static enum k3huf_exit join_direct(struct job *job, const struct part *part, str
     const uint32_t end = k3huf_join_part(job->shifted, job->bits % 8u, &part->coded);
     const uint32_t bits = job->bits + part->coded.bits;
     const uint32_t planned = place->huf_bytes;
-    if ((bits + 7u) / 8u > planned || (last && (bits + 7u) / 8u < planned)) { return changed(job, fault); }
+    if ((bits + 7u) / 8u > planned || (last && (bits + 7u) / 8u < planned)) { return changed(job, part, fault); }
     const uint32_t whole = last ? (end + 7u) / 8u : end / 8u;
     code = k3huf_output_patch(file, coded + job->bits / 8u, job->shifted, whole, fault);
     if (code == K3HUF_EXIT_OK) {

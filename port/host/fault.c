@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+size_t k3huf_text_whole(const char *text, size_t size) {
+    for (size_t back = 1; back <= 3 && back <= size; back++) {
+        const unsigned char c = (unsigned char)text[size - back];
+        if (c >= 0xC0u) { return back < (c >= 0xF0u ? 4u : c >= 0xE0u ? 3u : 2u) ? size - back : size; }
+        if (c < 0x80u) { break; }
+    }
+    return size;
+}
+
 /* Append to the text; what does not fit is cut. */
 static void append(struct k3huf_fault *fault, const char *format, va_list arguments) {
     size_t used = strlen(fault->text);
@@ -38,6 +47,9 @@ enum k3huf_exit k3huf_fault_set(struct k3huf_fault *fault, enum k3huf_exit code,
     va_start(arguments, format);
     append(fault, format, arguments);
     va_end(arguments);
+    if (strlen(fault->text) == sizeof fault->text - 1) { /* maybe cut */
+        fault->text[k3huf_text_whole(fault->text, sizeof fault->text - 1)] = '\0';
+    }
     for (char *c = fault->text; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20u || *c == 0x7f) { *c = '?'; }
     }

@@ -23,8 +23,12 @@ struct k3huf_fault {
     char text[6144];      /* "FILE: stripe 3, block 17, offset 123456: what is wrong", without a line end */
 };
 
+/* `size` bytes of text that goes on: how many of them are whole characters of UTF-8, so that it can be cut there. */
+size_t k3huf_text_whole(const char *text, size_t size);
+
 /* Record a fault and return `code`. `file` and `place` may be NULL; `format` and what follows are as for printf. The
- * text is cut where it does not fit, and control characters in it become '?', so that it stays one line. */
+ * text is cut between characters where it does not fit, and control characters in it become '?', so that it stays one
+ * line. */
 enum k3huf_exit k3huf_fault_set(struct k3huf_fault *fault, enum k3huf_exit code, const char *file,
                                 const struct k3huf_place *place, const char *format, ...);
 

@@ -47,9 +47,7 @@ static enum k3huf_exit read_again(struct job *job, uint64_t offset, uint8_t *to,
                                   struct k3huf_fault *fault) {
     size_t got = 0;
     enum k3huf_exit code = k3huf_input_read_at(&job->input, offset, to, size, &got, fault);
-    return code == K3HUF_EXIT_OK && got != size
-               ? k3huf_fault_set(fault, K3HUF_EXIT_IO, job->input.name, NULL, "changed while it was read")
-               : code;
+    return code == K3HUF_EXIT_OK && got != size ? k3huf_input_changed(&job->input, offset + got, fault) : code;
 }
 
 static enum k3huf_exit open_stripe(struct job *job, uint32_t number, struct k3huf_fault *fault) {
@@ -58,7 +56,7 @@ static enum k3huf_exit open_stripe(struct job *job, uint32_t number, struct k3hu
     enum k3huf_exit code = read_again(job, job->offset, bytes, sizeof bytes, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     if (k3huf_stripe_header_read(bytes, &job->header, number, job->done, &job->stripe, &bad) != K3HUF_OK) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_IO, job->input.name, NULL, "changed while it was read");
+        return k3huf_input_changed(&job->input, job->offset, fault);
     }
     job->nblocks = k3huf_index_blocks(job->stripe.raw_bytes, job->block_log2);
     job->bits = 0;
@@ -167,7 +165,11 @@ static enum k3huf_exit index_run(const char *run_name, const char *out_name, uin
     uint64_t checked = 0;
     enum k3huf_exit code = k3huf_input_open(&job.input, run_name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    code = k3huf_run_writer_open(&job.writer, out_name, force, threads, count_piece, &checked, fault);
+    code = k3huf_output_not_input(out_name, &job.input, fault);
+    if (code == K3HUF_EXIT_OK) {
+        const struct k3huf_decoding how = {.threads = threads, .require_index = true, .except_single_bytes = true};
+        code = k3huf_run_writer_open(&job.writer, out_name, force, how, count_piece, &checked, fault);
+    }
     if (code != K3HUF_EXIT_OK) {
         k3huf_input_close(&job.input);
         return code;

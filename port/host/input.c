@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #define SLURP_FIRST ((size_t)1 << 20)
+#define SECOND INT64_C(1000000000) /* in nanoseconds */
 
 /* Look at what is open: set seekable, size and mtime. */
 static enum k3huf_exit look(struct k3huf_input *input, struct k3huf_fault *fault) {
@@ -25,7 +28,10 @@ static enum k3huf_exit look(struct k3huf_input *input, struct k3huf_fault *fault
             input->size = (uint64_t)end;
         }
     }
-    if (S_ISREG(info.st_mode)) { input->mtime = info.st_mtim; }
+    if (S_ISREG(info.st_mode)) {
+        input->mtime = info.st_mtim;
+        input->ctime = info.st_ctim;
+    }
     return K3HUF_EXIT_OK;
 }
 
@@ -68,6 +74,13 @@ void k3huf_input_close(struct k3huf_input *input) {
     input->memory = NULL;
 }
 
+/* `offset` is in the file, of a view too: a view is named after the file, or says where in the file it begins. */
+static enum k3huf_exit cannot_read(const struct k3huf_input *input, uint64_t offset, struct k3huf_fault *fault) {
+    char what[80];
+    (void)snprintf(what, sizeof what, "cannot be read at offset %" PRIu64 " of the file", offset);
+    return k3huf_fault_errno(fault, input->name, what);
+}
+
 enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, uint8_t *buffer, size_t size,
                                     size_t *got, struct k3huf_fault *fault) {
     *got = 0;
@@ -95,7 +108,7 @@ enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, 
         if (n > 0) {
             *got += (size_t)n;
         } else if (errno != EINTR) {
-            return k3huf_fault_errno(fault, input->name, "cannot be read");
+            return cannot_read(input, offset + *got, fault);
         }
     }
     return K3HUF_EXIT_OK;
@@ -115,7 +128,7 @@ enum k3huf_exit k3huf_input_read(struct k3huf_input *input, uint8_t *buffer, siz
         if (n > 0) {
             *got += (size_t)n;
         } else if (errno != EINTR) {
-            return k3huf_fault_errno(fault, input->name, "cannot be read");
+            return cannot_read(input, input->position + *got, fault);
         }
     }
     input->position += *got;
@@ -154,13 +167,27 @@ enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault 
     return K3HUF_EXIT_OK;
 }
 
+static bool same_time(struct timespec a, struct timespec b) { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
+
 enum k3huf_exit k3huf_input_unchanged(struct k3huf_input *input, struct k3huf_fault *fault) {
     struct stat info;
     if (input->memory != NULL || input->view) { return K3HUF_EXIT_OK; }
     if (fstat(input->fd, &info) != 0) { return k3huf_fault_errno(fault, input->name, "cannot be examined"); }
-    if (S_ISREG(info.st_mode) && ((uint64_t)info.st_size != input->size || info.st_mtim.tv_sec != input->mtime.tv_sec ||
-                                  info.st_mtim.tv_nsec != input->mtime.tv_nsec)) {
+    if (S_ISREG(info.st_mode) && ((uint64_t)info.st_size != input->size || !same_time(info.st_mtim, input->mtime) ||
+                                  !same_time(info.st_ctim, input->ctime))) {
         return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");
     }
     return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_input_changed(const struct k3huf_input *input, uint64_t offset, struct k3huf_fault *fault) {
+    return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL,
+                           "changed while it was read: found at offset %" PRIu64 " of the file", input->base + offset);
+}
+
+int64_t k3huf_nanoseconds(struct timespec time) {
+    const int64_t seconds = time.tv_sec;
+    if (seconds >= INT64_MAX / SECOND) { return INT64_MAX; }
+    if (seconds <= INT64_MIN / SECOND) { return INT64_MIN; }
+    return seconds * SECOND + time.tv_nsec;
 }

@@ -24,6 +24,7 @@ struct k3huf_input {
     uint64_t base;         /* of its first byte in the file or in memory: not 0 in a view */
     bool view;             /* a part of another input */
     struct timespec mtime; /* when it was opened; regular files only */
+    struct timespec ctime; /* the same */
     uint8_t *memory;       /* all of a stream after k3huf_input_slurp(), else NULL */
     k3huf_input_get *get;  /* reads it, where there is no file; else NULL */
     void *context;         /* of `get` */
@@ -61,7 +62,15 @@ enum k3huf_exit k3huf_input_read(struct k3huf_input *input, uint8_t *buffer, siz
  * K3HUF_EXIT_INTERNAL where memory does not suffice. */
 enum k3huf_exit k3huf_input_slurp(struct k3huf_input *input, struct k3huf_fault *fault);
 
-/* K3HUF_EXIT_IO where a regular file has another size or modification time than when it was opened. */
+/* K3HUF_EXIT_IO where a regular file has another size, time of modification or time of change (which nobody can set
+ * back) than when it was opened. */
 enum k3huf_exit k3huf_input_unchanged(struct k3huf_input *input, struct k3huf_fault *fault);
+
+/* Record that a seekable input is not what it was, found at `offset` of it. K3HUF_EXIT_IO. */
+enum k3huf_exit k3huf_input_changed(const struct k3huf_input *input, uint64_t offset, struct k3huf_fault *fault);
+
+/* A time as nanoseconds since 1970; the first or the last that can be counted where it lies beyond (after April 2262).
+ */
+int64_t k3huf_nanoseconds(struct timespec time);
 
 #endif

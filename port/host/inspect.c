@@ -52,9 +52,7 @@ static enum k3huf_exit read_exactly(struct k3huf_input *input, uint64_t offset, 
                                     struct k3huf_fault *fault) {
     size_t got = 0;
     enum k3huf_exit code = k3huf_input_read_at(input, offset, buffer, size, &got, fault);
-    return code == K3HUF_EXIT_OK && got != size
-               ? k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read")
-               : code;
+    return code == K3HUF_EXIT_OK && got != size ? k3huf_input_changed(input, offset + got, fault) : code;
 }
 
 /* The run has been decoded, so it is sound: a header that is not means that the file has changed since. */
@@ -264,8 +262,7 @@ static enum k3huf_exit print_json(const struct facts *facts, struct k3huf_fault 
         (void)json_object_set_new(root, "entropy_bits", json_real(facts->entropy));
         (void)json_object_set_new(root, "code_bits", json_real(facts->code_bits));
     }
-    /* Left out where the name holds bytes that are not UTF-8, which JSON cannot carry. */
-    (void)json_object_set_new(root, "file", json_string(facts->name));
+    (void)json_object_set_new(root, "file", k3huf_json_text(facts->name));
     return k3huf_json_print(root, fault);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "json_print.h"
 #include "output.h"
 #include "tensors.h"
 
@@ -157,7 +158,7 @@ static enum k3huf_exit look(const char *directory, struct k3huf_model *model, st
         free(path);
         if (!good) { return fault->code; }
         model->file[i].bytes = (uint64_t)info.st_size;
-        model->file[i].mtime = (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+        model->file[i].mtime = k3huf_nanoseconds(info.st_mtim);
     }
     return K3HUF_EXIT_OK;
 }
@@ -218,7 +219,11 @@ enum k3huf_exit k3huf_manifest_write(const char *directory, const struct k3huf_m
             json_decref(files);
             return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, file->name, NULL, "has a name that is not UTF-8");
         }
-        (void)json_array_append_new(files, object);
+        const enum k3huf_exit code = k3huf_json_append(files, object, fault);
+        if (code != K3HUF_EXIT_OK) {
+            json_decref(files);
+            return code;
+        }
     }
     json_t *root = json_pack("{s:i, s:b, s:o}", "k3huf_manifest", 1, "trunk", (int)model->trunk, "files", files);
     char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1));
@@ -275,4 +280,16 @@ enum k3huf_exit k3huf_manifest_read(const char *directory, struct k3huf_model *m
     json_decref(root);
     free(path);
     return code;
+}
+
+bool k3huf_model_file_is(const struct k3huf_model_file *file, uint64_t bytes, int64_t mtime) {
+    return file->bytes == bytes && file->mtime == mtime;
+}
+
+enum k3huf_exit k3huf_manifest_check(const struct k3huf_model_file *file, const char *archive, uint64_t bytes,
+                                     int64_t mtime, struct k3huf_fault *fault) {
+    return k3huf_model_file_is(file, bytes, mtime)
+               ? K3HUF_EXIT_OK
+               : k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, archive, NULL,
+                                 "was made of another state of %s than the manifest has", file->name);
 }

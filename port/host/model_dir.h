@@ -34,6 +34,12 @@ enum k3huf_exit k3huf_manifest_write(const char *directory, const struct k3huf_m
 /* Read it back. K3HUF_EXIT_IO where there is none, K3HUF_EXIT_CORRUPT where it is not sound. Free in any case. */
 enum k3huf_exit k3huf_manifest_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault);
 
+/* Whether a file is in that state, its time as k3huf_nanoseconds() has it; and K3HUF_EXIT_MISMATCH where `archive`,
+ * which was made of a file in that state, is not of the state that the manifest has. */
+bool k3huf_model_file_is(const struct k3huf_model_file *file, uint64_t bytes, int64_t mtime);
+enum k3huf_exit k3huf_manifest_check(const struct k3huf_model_file *file, const char *archive, uint64_t bytes,
+                                     int64_t mtime, struct k3huf_fault *fault);
+
 /* Whether something of that name is a directory; false also where there is nothing. */
 bool k3huf_is_directory(const char *name);
 

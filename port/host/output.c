@@ -182,6 +182,22 @@ static int give_name(const struct k3huf_output *output) {
     return rename(temporary, output->name);
 }
 
+/* Bring the name to the disk: that is a matter of the folder that it is in. 0, or -1 and errno. */
+static int sync_folder(const char *name) {
+    char path[PATH_MAX];
+    const char *slash = strrchr(name, '/');
+    const size_t length = slash == NULL ? 0 : (size_t)(slash - name) + 1; /* fits: it was part of `temporary` */
+    memcpy(path, name, length < sizeof path ? length : 0);
+    memcpy(path + length, ".", 2);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) { return errno == EACCES ? 0 : -1; }
+    const int done = fsync(fd);
+    const int number = errno;
+    (void)close(fd);
+    errno = number;
+    return done == 0 || number == EINVAL || number == ENOTSUP ? 0 : -1;
+}
+
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault) {
     enum k3huf_exit code = K3HUF_EXIT_OK;
     if (output->stream) {
@@ -211,6 +227,9 @@ enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fa
     }
     temporary[0] = '\0';
     restore_signals(&before);
+    if (code == K3HUF_EXIT_OK && sync_folder(output->name) != 0) {
+        code = k3huf_fault_errno(fault, output->name, "is complete, but its folder cannot be written to the disk");
+    }
     return code;
 }
 
@@ -234,6 +253,41 @@ enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fau
     return K3HUF_EXIT_OK;
 }
 
-enum k3huf_exit k3huf_output_remove(const char *name, struct k3huf_fault *fault) {
-    return unlink(name) == 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, name, "cannot be removed");
+static bool same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+enum k3huf_exit k3huf_output_not_input(const char *name, const struct k3huf_input *input, struct k3huf_fault *fault) {
+    struct stat to;
+    struct stat from;
+    if (strcmp(name, "-") == 0 ? fstat(STDOUT_FILENO, &to) != 0 : stat(name, &to) != 0) { return K3HUF_EXIT_OK; }
+    if (fstat(input->fd, &from) != 0) { return k3huf_fault_errno(fault, input->name, "cannot be examined"); }
+    const bool same = (S_ISREG(to.st_mode) && same_file(&to, &from)) ||
+                      (S_ISBLK(to.st_mode) && S_ISBLK(from.st_mode) && to.st_rdev == from.st_rdev);
+    return same ? k3huf_fault_set(fault, K3HUF_EXIT_IO, name, NULL,
+                                  "exists already, and is the same file as the input %s", input->name)
+                : K3HUF_EXIT_OK;
+}
+
+bool k3huf_output_is_stream(const char *name) {
+    struct stat info;
+    return strcmp(name, "-") == 0 || (stat(name, &info) == 0 && !S_ISREG(info.st_mode));
+}
+
+enum k3huf_exit k3huf_output_remove(struct k3huf_input *input, struct k3huf_fault *fault) {
+    struct stat named;
+    struct stat opened;
+    if (fstat(input->fd, &opened) != 0 || lstat(input->name, &named) != 0) {
+        return k3huf_fault_errno(fault, input->name, "not removed: cannot be examined");
+    }
+    if (!S_ISREG(named.st_mode)) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "not removed: it is not a regular file");
+    }
+    if (!same_file(&named, &opened)) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "not removed: it is another file by now");
+    }
+    if (k3huf_input_unchanged(input, fault) != K3HUF_EXIT_OK) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "not removed: it changed after it was packed");
+    }
+    return unlink(input->name) == 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, input->name, "cannot be removed");
 }

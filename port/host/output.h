@@ -7,7 +7,7 @@
 #ifndef K3HUF_HOST_OUTPUT_H
 #define K3HUF_HOST_OUTPUT_H
 
-#include "fault.h"
+#include "input.h"
 
 struct k3huf_output {
     const char *name; /* for messages; the caller's */
@@ -33,15 +33,24 @@ enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, s
 enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,
                                    struct k3huf_fault *fault);
 
-/* The output is complete: bring it to the disk and give the file its name. Closes the output whatever happens; on a
- * fault the temporary file is gone. */
+/* The output is complete: bring it to the disk, give the file its name, and bring that to the disk too. Closes the
+ * output whatever happens; on a fault the temporary file is gone. Where only the last step fails the file has its name.
+ * File systems that know no such step, and folders that may not be read, count as done. */
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault);
 
 /* Make a directory unless it is there. */
 enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fault);
 
-/* Remove a file: a source that is packed. */
-enum k3huf_exit k3huf_output_remove(const char *name, struct k3huf_fault *fault);
+/* K3HUF_EXIT_IO where `name` is the file (or block device) that `input` reads, by whatever name: as an output it would
+ * be replaced or overwritten. To be asked before k3huf_output_open(). */
+enum k3huf_exit k3huf_output_not_input(const char *name, const struct k3huf_input *input, struct k3huf_fault *fault);
+
+/* Whether something of that name would be a stream as an output: "-", or what is there and no regular file. */
+bool k3huf_output_is_stream(const char *name);
+
+/* Remove `input`, a source that is packed and still open, by its name: only if that name is a regular file, this one,
+ * and it is as it was when it was opened. Else K3HUF_EXIT_IO and it stays. */
+enum k3huf_exit k3huf_output_remove(struct k3huf_input *input, struct k3huf_fault *fault);
 
 /* Remove the temporary file and close. Does nothing after a commit. */
 void k3huf_output_discard(struct k3huf_output *output);

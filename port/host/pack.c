@@ -57,8 +57,8 @@ static json_t *json_of_archive(const char *source, const char *archive, const st
         "float_tensors", (json_int_t)result->float_tensors, "float_bytes", (json_int_t)result->float_bytes,
         "coded_bits_one_code", (json_int_t)result->coded_one, "coded_bits_run_codes", (json_int_t)result->coded_entries,
         "coded_bits_tensor_codes", (json_int_t)result->coded_tensors);
-    (void)json_object_set_new(object, "source", json_string(source));
-    (void)json_object_set_new(object, "archive", json_string(archive));
+    (void)json_object_set_new(object, "source", k3huf_json_text(source));
+    (void)json_object_set_new(object, "archive", k3huf_json_text(archive));
     return object;
 }
 
@@ -74,7 +74,7 @@ static enum k3huf_exit pack_run(const struct pack *pack, struct k3huf_input *inp
     if (pack->json && !result.stream) {
         json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "kind", "run", "source_bytes", (json_int_t)result.raw_bytes,
                                    "run_bytes", (json_int_t)result.run_bytes, "stripes", (json_int_t)result.nstripes);
-        (void)json_object_set_new(object, "source", json_string(in_name));
+        (void)json_object_set_new(object, "source", k3huf_json_text(in_name));
         return k3huf_json_print(object, fault);
     }
     if (pack->quiet) { return code; }
@@ -102,7 +102,8 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
     bool safetensors = false;
     enum k3huf_exit code = k3huf_input_open(&input, in_name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    code = k3huf_input_slurp(&input, fault);
+    code = k3huf_output_not_input(out_name, &input, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_input_slurp(&input, fault); }
     if (code == K3HUF_EXIT_OK && !pack->bytes) { code = k3huf_safetensors_recognise(&input, &safetensors, fault); }
     if (code == K3HUF_EXIT_OK && safetensors) {
         code = check_archive_options(pack, fault);
@@ -125,9 +126,10 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
         }
         k3huf_progress_end(&progress);
     }
+    /* Last of all, with the input still open: what is removed must be what was packed. */
+    if (code == K3HUF_EXIT_OK && pack->rm) { code = k3huf_output_remove(&input, fault); }
     k3huf_tensors_free(&tensors);
     k3huf_input_close(&input);
-    if (code == K3HUF_EXIT_OK && pack->rm) { code = k3huf_output_remove(in_name, fault); }
     return code;
 }
 
@@ -162,7 +164,7 @@ static bool is_complete(const struct pack *pack, const char *archive_name, const
     if (pack->force || k3huf_input_open(&input, archive_name, &fault) != K3HUF_EXIT_OK) { return false; }
     bool good = input.seekable && k3huf_archive_open(&archive, &input, &fault) == K3HUF_EXIT_OK;
     if (input.seekable) {
-        good = good && archive.page.source_bytes == file->bytes && archive.page.source_mtime == file->mtime &&
+        good = good && k3huf_model_file_is(file, archive.page.source_bytes, archive.page.source_mtime) &&
                k3huf_archive_verify(&archive, NULL, pack->encode.threads, NULL, &fault) == K3HUF_EXIT_OK;
         k3huf_archive_close(&archive);
     }
@@ -193,6 +195,10 @@ static enum k3huf_exit pack_member(const struct pack *pack, const struct k3huf_m
         if (!pack->quiet && !pack->json) { printf("%s: complete and verified already\n", archive); }
     } else if (code == K3HUF_EXIT_OK) {
         code = k3huf_input_open(&input, source, fault);
+        /* The manifest has it as it was when the directory was read. */
+        if (code == K3HUF_EXIT_OK && !k3huf_model_file_is(file, input.size, k3huf_nanoseconds(input.mtime))) {
+            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, source, NULL, "changed while the directory was packed");
+        }
         if (code == K3HUF_EXIT_OK) { code = read_tensors(model, directory, file->name, &input, &tensors, fault); }
         if (code == K3HUF_EXIT_OK) {
             struct k3huf_archive_result result;
@@ -206,7 +212,7 @@ static enum k3huf_exit pack_member(const struct pack *pack, const struct k3huf_m
                 totals->source_bytes += result.source_bytes;
                 totals->archive_bytes += result.archive_bytes;
                 if (totals->files != NULL) {
-                    (void)json_array_append_new(totals->files, json_of_archive(source, archive, &result));
+                    code = k3huf_json_append(totals->files, json_of_archive(source, archive, &result), fault);
                 } else if (!pack->quiet) {
                     print_archive(pack, source, &result);
                     (void)fflush(stdout); /* a batch system's log shows how far it is */
@@ -320,8 +326,9 @@ static enum k3huf_exit run_pack(int argc, char **argv, bool *help, struct k3huf_
     pack.progress = pack.progress && !pack.quiet;
     const char *in_name = argv[optind];
     const bool directory = k3huf_is_directory(in_name);
-    if (pack.rm && (directory || strcmp(in_name, "-") == 0 || strcmp(out_name, "-") == 0)) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "pack: --rm is for one file packed into another");
+    if (pack.rm && (directory || strcmp(in_name, "-") == 0 || k3huf_output_is_stream(out_name))) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL,
+                               "pack: --rm is for one file packed into another, which a stream is not");
     }
     if (pack.parts != 0 && !directory) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "pack: --part is for directories");
@@ -345,11 +352,15 @@ const struct k3huf_command k3huf_command_pack = {
     "  -o, --output OUT         the same as the second argument\n"
     "      --bytes              make a run of IN, whatever it is\n"
     "      --part K/N           of a directory, the K-th of N shares of its files: each depends on one file only\n"
-    "      --rm                 remove IN, a file, once OUT is complete and checked; --keep: keep it (default)\n"
+    "      --rm                 remove IN, a file, once OUT is a file, complete, checked and on the disk, and if IN "
+    "is\n"
+    "                           as it was read; --keep: keep it (default)\n"
     "      --max-code-length N  longest code in bits, 1 ... 12 (default 12)\n"
     "      --stripe-size BYTES  raw bytes of a stripe, 1 ... 64M, K and M may follow (default 64M); even and odd "
     "bytes\n"
-    "                           are told apart from each stripe's first byte on\n"
+    "                           are told apart from each stripe's first byte on. A last stripe of a single byte, "
+    "which\n"
+    "                           cannot have an index, gets two more of the stripe before (stripes of 6 or more)\n"
     "      --no-index           write no block index: the exact original layout\n"
     "      --block-log2 N       its blocks have 2^N symbols, 12 ... 20 (default 14)\n"
     "  -T, --threads N          use N threads (default: every processor); OUT does not depend on it\n"

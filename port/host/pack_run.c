@@ -42,7 +42,10 @@ enum k3huf_exit k3huf_pack_run(struct k3huf_input *input, const char *out_name, 
     struct k3huf_sink sink = {.put = put, .context = &job.writer};
     struct k3huf_encoded encoded = {.crc = 0};
     uint8_t codelen[K3HUF_SYMBOLS];
-    enum k3huf_exit code = k3huf_run_writer_open(&job.writer, out_name, force, options->threads, take, &job, fault);
+    /* An index that is to be written must be there when it is read; all bytes are compared in any case. */
+    const struct k3huf_decoding how = {
+        .threads = options->threads, .require_index = options->block_log2 != 0, .except_single_bytes = true};
+    enum k3huf_exit code = k3huf_run_writer_open(&job.writer, out_name, force, how, take, &job, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     job.compare = (struct k3huf_compare){.original = input, .name = job.writer.output.name};
     if (!job.writer.output.stream) { sink.file = &job.writer.output; }

@@ -162,9 +162,7 @@ static enum k3huf_exit look_at_raw(struct subject *subject, struct k3huf_input *
         uint64_t offset = whole ? 0 : (input->size - piece) / (pieces - 1) * i / 2 * 2; /* even: high bytes are odd */
         size_t got = 0;
         code = k3huf_input_read_at(input, offset, raw + i * piece, piece, &got, fault);
-        if (code == K3HUF_EXIT_OK && got != piece) {
-            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");
-        }
+        if (code == K3HUF_EXIT_OK && got != piece) { code = k3huf_input_changed(input, offset + got, fault); }
     }
     if (code == K3HUF_EXIT_OK) {
         subject->run_bytes = k3huf_memory_pack(k3huf_isa(), raw, subject->sampled, K3HUF_STRIPE_RAW_MAX,
@@ -333,7 +331,7 @@ static enum k3huf_exit print_json(const struct options *options, const struct su
                   options->decode > 0 ? "given" : "measured", "seconds_raw", ledger->raw, "seconds_drive",
                   ledger->drive, "seconds_decode", ledger->decode, "seconds_compressed", ledger->compressed, "speed_up",
                   ledger->speed_up, "limit", ledger->drive_limits ? "drive" : "decode", "verdict", sentence);
-    (void)json_object_set_new(root, "file", json_string(options->file));
+    (void)json_object_set_new(root, "file", k3huf_json_text(options->file));
     if (subject->ratio < 1) {
         (void)json_object_set_new(root, "break_even_gb_s_per_core", json_real(ledger->break_even));
         (void)json_object_set_new(root, "break_even_cores", json_integer((json_int_t)ledger->break_even_cores));

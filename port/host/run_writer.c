@@ -1,12 +1,13 @@
 /* run_writer.c - see run_writer.h. */
 #include "run_writer.h"
 
-enum k3huf_exit k3huf_run_writer_open(struct k3huf_run_writer *writer, const char *name, bool force, unsigned threads,
-                                      k3huf_take *take, void *context, struct k3huf_fault *fault) {
-    *writer = (struct k3huf_run_writer){.threads = threads, .take = take, .context = context};
+enum k3huf_exit k3huf_run_writer_open(struct k3huf_run_writer *writer, const char *name, bool force,
+                                      struct k3huf_decoding how, k3huf_take *take, void *context,
+                                      struct k3huf_fault *fault) {
+    *writer = (struct k3huf_run_writer){.how = how, .take = take, .context = context};
     enum k3huf_exit code = k3huf_output_open(&writer->output, name, force, fault);
     if (code == K3HUF_EXIT_OK && writer->output.stream) {
-        writer->check = k3huf_run_driver_new(writer->output.name, threads, take, context, fault);
+        writer->check = k3huf_run_driver_new(writer->output.name, how, take, context, fault);
         if (writer->check == NULL) {
             k3huf_output_discard(&writer->output);
             code = fault->code;
@@ -29,8 +30,7 @@ enum k3huf_exit k3huf_run_writer_check(struct k3huf_run_writer *writer, struct k
     struct k3huf_input written;
     enum k3huf_exit code = k3huf_input_adopt(&written, writer->output.fd, writer->output.name, fault);
     return code != K3HUF_EXIT_OK ? code
-                                 : k3huf_decode_run(&written, (struct k3huf_decoding){.threads = writer->threads},
-                                                    writer->take, writer->context, NULL, fault);
+                                 : k3huf_decode_run(&written, writer->how, writer->take, writer->context, NULL, fault);
 }
 
 void k3huf_run_writer_close(struct k3huf_run_writer *writer) {

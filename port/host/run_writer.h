@@ -7,16 +7,17 @@
 
 struct k3huf_run_writer {
     struct k3huf_output output;
-    unsigned threads;
+    struct k3huf_decoding how; /* it is decoded again */
     k3huf_take *take;
     void *context;
     struct k3huf_run_driver *check; /* output streams only */
 };
 
-/* Open the output as k3huf_output_open() does. What is written will be decoded on `threads` threads and given to
- * `take`. On a fault there is nothing to close. */
-enum k3huf_exit k3huf_run_writer_open(struct k3huf_run_writer *writer, const char *name, bool force, unsigned threads,
-                                      k3huf_take *take, void *context, struct k3huf_fault *fault);
+/* Open the output as k3huf_output_open() does. What is written will be decoded as `how` says and given to `take`.
+ * On a fault there is nothing to close. */
+enum k3huf_exit k3huf_run_writer_open(struct k3huf_run_writer *writer, const char *name, bool force,
+                                      struct k3huf_decoding how, k3huf_take *take, void *context,
+                                      struct k3huf_fault *fault);
 
 /* Write the run's next part, whole: its header, or a stripe. Where the output is a stream, which cannot be read back,
  * the part is decoded first. */

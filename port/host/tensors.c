@@ -186,9 +186,7 @@ enum k3huf_exit k3huf_json_read(struct k3huf_input *input, uint64_t offset, size
     *object = NULL;
     if (text == NULL) { return k3huf_fault_memory(fault, size); }
     enum k3huf_exit code = k3huf_input_read_at(input, offset, (uint8_t *)text, size, &got, fault);
-    if (code == K3HUF_EXIT_OK && got != size) {
-        code = k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");
-    }
+    if (code == K3HUF_EXIT_OK && got != size) { code = k3huf_input_changed(input, offset + got, fault); }
     if (code == K3HUF_EXIT_OK) {
         json_error_t error;
         *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);

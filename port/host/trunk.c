@@ -33,7 +33,7 @@ static void capitals(json_t *tensor) {
     for (size_t i = 0; dtype != NULL && i < K3HUF_ARCHIVE_DTYPE_BYTES && dtype[i] != '\0'; i++) {
         text[i] = (char)toupper((unsigned char)dtype[i]);
     }
-    const bool long_name = strcmp(text, "BFLOAT16") == 0;
+    const bool long_name = dtype != NULL && strlen(dtype) < sizeof text && strcmp(text, "BFLOAT16") == 0;
     if (dtype != NULL && (long_name || strlen(dtype) < sizeof text)) {
         (void)json_object_set_new(tensor, "dtype", json_string(long_name ? "BF16" : text));
     }

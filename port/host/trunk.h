@@ -5,8 +5,8 @@
  *
  * A layer is one read of N bytes at F, a multiple of A (4,096 if that is not said); a tensor lies O bytes behind its
  * layer's first byte. A layer may be null: absent. dtypes are as in safetensors, in capitals or not, or the engine's
- * own, such as MX4 and I8R. "shape" may be missing. Other members are not looked at. This is what the public engines for
- * Kimi K3 write and read (kimi-k3-in-c: tools/pack_trunk.py, tools/mxfp4_trunk.py, k3_trunk.c). */
+ * own, such as MX4 and I8R. "shape" may be missing. Other members are not looked at. This is what the public engines
+ * for Kimi K3 write and read (kimi-k3-in-c: tools/pack_trunk.py, tools/mxfp4_trunk.py, k3_trunk.c). */
 #ifndef K3HUF_HOST_TRUNK_H
 #define K3HUF_HOST_TRUNK_H
 

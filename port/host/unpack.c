@@ -92,8 +92,9 @@ static enum k3huf_exit unpack_archive(const struct unpack *unpack, struct k3huf_
     return k3huf_archive_decode(archive, from, to, unpack->how.threads, &sink->progress, take_source, sink, fault);
 }
 
-static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_name, const char *out_name, bool force,
-                                   struct k3huf_fault *fault) {
+/* `member`: what the manifest has of the file that IN is the archive of; NULL: IN is no part of a directory. */
+static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_name, const char *out_name,
+                                   const struct k3huf_model_file *member, struct k3huf_fault *fault) {
     struct k3huf_input input;
     struct sink sink = {.from = 0};
     struct k3huf_archive archive = {.toc = NULL};
@@ -102,8 +103,15 @@ static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_n
     enum k3huf_exit code = k3huf_input_open(&input, in_name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     if (input.seekable) { code = k3huf_archive_recognise(&input, &is_archive, fault); }
+    if (code == K3HUF_EXIT_OK && !is_archive && member != NULL) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, in_name, NULL, "is not a k3huf archive");
+    }
     if (code == K3HUF_EXIT_OK && is_archive) { code = k3huf_archive_open(&archive, &input, fault); }
-    if (code == K3HUF_EXIT_OK) { code = k3huf_output_open(&sink.output, out_name, force, fault); }
+    if (code == K3HUF_EXIT_OK && member != NULL) {
+        code = k3huf_manifest_check(member, in_name, archive.page.source_bytes, archive.page.source_mtime, fault);
+    }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_not_input(out_name, &input, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_open(&sink.output, out_name, unpack->force, fault); }
     if (code != K3HUF_EXIT_OK) {
         k3huf_archive_close(&archive);
         k3huf_input_close(&input);
@@ -119,8 +127,8 @@ static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_n
     if (code == K3HUF_EXIT_OK && unpack->json && !sink.output.stream) {
         json_t *object = json_pack("{s:s, s:I, s:I}", "kind", is_archive ? "archive" : "run", "packed_bytes",
                                    (json_int_t)packed_bytes, "bytes", (json_int_t)sink.output.written);
-        (void)json_object_set_new(object, "file", json_string(input.name));
-        (void)json_object_set_new(object, "output", json_string(sink.output.name));
+        (void)json_object_set_new(object, "file", k3huf_json_text(input.name));
+        (void)json_object_set_new(object, "output", k3huf_json_text(sink.output.name));
         code = k3huf_json_print(object, fault);
     } else if (code == K3HUF_EXIT_OK && !unpack->quiet) {
         (void)fprintf(sink.output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n",
@@ -145,7 +153,7 @@ static enum k3huf_exit unpack_directory(const struct unpack *unpack, const char 
     for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
         char *archive = k3huf_path(directory, model.file[i].name, K3HUF_ARCHIVE_SUFFIX, fault);
         char *out = k3huf_path(out_directory, model.file[i].name, NULL, fault);
-        code = archive == NULL || out == NULL ? fault->code : unpack_file(unpack, archive, out, unpack->force, fault);
+        code = archive == NULL || out == NULL ? fault->code : unpack_file(unpack, archive, out, &model.file[i], fault);
         free(archive);
         free(out);
     }
@@ -195,7 +203,7 @@ static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3hu
     }
     unpack.progress = unpack.progress && !unpack.quiet;
     return k3huf_is_directory(argv[optind]) ? unpack_directory(&unpack, argv[optind], out_name, fault)
-                                            : unpack_file(&unpack, argv[optind], out_name, unpack.force, fault);
+                                            : unpack_file(&unpack, argv[optind], out_name, NULL, fault);
 }
 
 const struct k3huf_command k3huf_command_unpack = {
@@ -203,7 +211,8 @@ const struct k3huf_command k3huf_command_unpack = {
     "usage: k3huf_host unpack [OPTIONS] IN OUT\n"
     "Decode IN, a run or an archive, into OUT: the file that was packed. Of a directory, all that its manifest names "
     "goes\n"
-    "to the directory OUT. IN may be - where it is a run (an archive must be a file), OUT may be - for standard "
+    "to the directory OUT; an archive of another state of its source than the manifest has (stale) is refused. IN may "
+    "be - where it is a run (an archive must be a file), OUT may be - for standard "
     "output.\n"
     "OUT appears complete or not at all; standard output, a device or a FIFO gets bytes as they are decoded.\n\n"
     "  -o, --output OUT          the same as the second argument\n"

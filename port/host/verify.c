@@ -49,7 +49,7 @@ static enum k3huf_exit verify_run(const struct verify *verify, struct k3huf_inpu
                                    "run_bytes", (json_int_t)facts.run_bytes, "raw_bytes",
                                    (json_int_t)watched.compare.bytes, "stripes", (json_int_t)facts.nstripes,
                                    "indexed_stripes", (json_int_t)facts.indexed, "blocks", (json_int_t)facts.blocks);
-        (void)json_object_set_new(object, "file", json_string(run->name));
+        (void)json_object_set_new(object, "file", k3huf_json_text(run->name));
         return k3huf_json_print(object, fault);
     }
     if (verify->quiet) { return code; }
@@ -77,7 +77,7 @@ static enum k3huf_exit verify_archive(const struct verify *verify, struct k3huf_
                                    "archive_bytes", (json_int_t)archive.page.archive_bytes, "source_bytes",
                                    (json_int_t)archive.page.source_bytes, "entries", (json_int_t)archive.page.nentries,
                                    "tensors", (json_int_t)archive.page.ntensors);
-        (void)json_object_set_new(object, "file", json_string(input->name));
+        (void)json_object_set_new(object, "file", k3huf_json_text(input->name));
         code = k3huf_json_print(object, fault);
     } else if (code == K3HUF_EXIT_OK && !verify->quiet) {
         printf("%s: %" PRIu64 " bytes decode to %" PRIu64 "%s%s; %" PRIu32 " entries, %" PRIu32
@@ -121,33 +121,31 @@ static enum k3huf_exit verify_file(const struct verify *verify, const char *name
 
 /* ------------------------------------------------------------------------------------------------ directories ---- */
 
-enum state { STATE_OK, STATE_STALE, STATE_MISSING, STATE_DAMAGED, STATES };
-static const char *const state_names[STATES] = {"ok", "stale", "missing", "damaged"};
+enum state { STATE_OK, STATE_STALE, STATE_MISSING, STATE_UNREADABLE, STATE_DAMAGED, STATES };
+static const char *const state_names[STATES] = {"ok", "stale", "missing", "unreadable", "damaged"};
 
-/* One file of a manifest. The fault says more unless it is in order. */
+/* One file of a manifest. The fault says more unless it is in order. What is found goes on to the next file; only what
+ * is wrong with this program does not. */
 static enum k3huf_exit look(const struct verify *verify, const char *path, const struct k3huf_model_file *file,
                             const char *source_path, enum state *state, struct k3huf_fault *fault) {
     struct k3huf_input input;
     struct k3huf_input source = {.fd = -1};
-    struct k3huf_archive archive;
+    struct k3huf_archive archive = {.toc = NULL};
     struct k3huf_progress progress = {0};
     *state = STATE_MISSING;
     if (access(path, F_OK) != 0) {
         (void)k3huf_fault_set(fault, K3HUF_EXIT_IO, path, NULL, "is not there");
         return K3HUF_EXIT_OK;
     }
+    *state = STATE_UNREADABLE;
     enum k3huf_exit code = k3huf_input_open(&input, path, fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
-    *state = STATE_DAMAGED;
+    if (code != K3HUF_EXIT_OK) { return K3HUF_EXIT_OK; }
     code = input.seekable ? k3huf_archive_open(&archive, &input, fault)
                           : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "is not a file");
     if (code == K3HUF_EXIT_OK) {
         archive.require_index = verify->how.require_index;
-        if (archive.page.source_bytes != file->bytes || archive.page.source_mtime != file->mtime) {
-            *state = STATE_STALE;
-            (void)k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, path, NULL,
-                                  "was made of another state of %s than the manifest has", file->name);
-        } else {
+        code = k3huf_manifest_check(file, path, archive.page.source_bytes, archive.page.source_mtime, fault);
+        if (code == K3HUF_EXIT_OK) {
             if (source_path != NULL) { code = k3huf_input_open(&source, source_path, fault); }
             k3huf_progress_begin(&progress, path, archive.page.source_bytes, verify->progress);
             if (code == K3HUF_EXIT_OK) {
@@ -155,18 +153,21 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
                                             &progress, fault);
             }
             k3huf_progress_end(&progress);
-            *state = code == K3HUF_EXIT_OK ? STATE_OK : code == K3HUF_EXIT_MISMATCH ? STATE_STALE : STATE_DAMAGED;
         }
     }
-    if (input.seekable) { k3huf_archive_close(&archive); }
+    *state = code == K3HUF_EXIT_OK         ? STATE_OK
+             : code == K3HUF_EXIT_MISMATCH ? STATE_STALE
+             : code == K3HUF_EXIT_IO       ? STATE_UNREADABLE
+                                           : STATE_DAMAGED;
+    k3huf_archive_close(&archive);
     k3huf_input_close(&source);
     k3huf_input_close(&input);
-    return code == K3HUF_EXIT_CORRUPT || code == K3HUF_EXIT_MISMATCH ? K3HUF_EXIT_OK : code;
+    return code == K3HUF_EXIT_INTERNAL ? code : K3HUF_EXIT_OK;
 }
 
 static enum k3huf_exit verify_directory(const struct verify *verify, const char *directory, const char *source,
                                         struct k3huf_fault *fault) {
-    static const enum k3huf_exit codes[STATES] = {K3HUF_EXIT_OK, K3HUF_EXIT_MISMATCH, K3HUF_EXIT_IO,
+    static const enum k3huf_exit codes[STATES] = {K3HUF_EXIT_OK, K3HUF_EXIT_MISMATCH, K3HUF_EXIT_IO, K3HUF_EXIT_IO,
                                                   K3HUF_EXIT_CORRUPT};
     struct k3huf_model model;
     uint32_t count[STATES] = {0};
@@ -185,8 +186,10 @@ static enum k3huf_exit verify_directory(const struct verify *verify, const char 
         if (code == K3HUF_EXIT_OK) {
             count[state]++;
             if (files != NULL) {
-                (void)json_array_append_new(files, json_pack("{s:s, s:s, s:s}", "source", file->name, "state",
-                                                             state_names[state], "text", found.text));
+                code = k3huf_json_append(files,
+                                         json_pack("{s:s, s:s, s:o}", "source", file->name, "state", state_names[state],
+                                                   "text", k3huf_json_text(found.text)),
+                                         fault);
             } else if (state != STATE_OK || verify->verbose) {
                 printf("%-8s %s%s%s\n", state_names[state], file->name, state == STATE_OK ? "" : ": ",
                        state == STATE_OK ? "" : found.text);
@@ -196,15 +199,18 @@ static enum k3huf_exit verify_directory(const struct verify *verify, const char 
         free(source_path);
     }
     if (code == K3HUF_EXIT_OK && files != NULL) {
-        code = k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "ok",
-                                          (json_int_t)count[STATE_OK], "stale", (json_int_t)count[STATE_STALE],
-                                          "missing", (json_int_t)count[STATE_MISSING], "damaged",
-                                          (json_int_t)count[STATE_DAMAGED], "files", files),
-                                fault);
+        code =
+            k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "ok",
+                                       (json_int_t)count[STATE_OK], "stale", (json_int_t)count[STATE_STALE], "missing",
+                                       (json_int_t)count[STATE_MISSING], "damaged", (json_int_t)count[STATE_DAMAGED],
+                                       "unreadable", (json_int_t)count[STATE_UNREADABLE], "files", files),
+                             fault);
     } else if (code == K3HUF_EXIT_OK && !verify->quiet) {
         printf("%s: %" PRIu32 " of %" PRIu32 " files in order, %" PRIu32 " missing, %" PRIu32 " stale, %" PRIu32
-               " damaged\n",
+               " damaged",
                directory, count[STATE_OK], model.n, count[STATE_MISSING], count[STATE_STALE], count[STATE_DAMAGED]);
+        if (count[STATE_UNREADABLE] > 0) { printf(", %" PRIu32 " unreadable", count[STATE_UNREADABLE]); }
+        printf("\n");
     }
     for (int state = STATES - 1; state > STATE_OK && code == K3HUF_EXIT_OK; state--) {
         if (count[state] > 0) {
@@ -252,7 +258,7 @@ const struct k3huf_command k3huf_command_verify = {
     "its\n"
     "manifest says what must be there: the summary tells which archives are missing, stale (made of another state of "
     "the\n"
-    "source) or damaged; ORIGINAL is the directory that was packed.\n\n"
+    "source), unreadable or damaged; ORIGINAL is the directory that was packed.\n\n"
     "      --manifest       FILE is a directory\n"
     "      --require-index  refuse runs without block index, which have no checksums of their own\n"
     "  -T, --threads N      use N threads (default: every processor)\n"
@@ -261,5 +267,6 @@ const struct k3huf_command k3huf_command_verify = {
     "  -v, --verbose        of a directory, list also what is in order\n"
     "      --no-progress    no progress on a terminal\n"
     "  -h, --help           print this\n\n"
-    "Exit code 0: sound (and the same); 1: differs from ORIGINAL, or stale; 3: missing; 4: FILE is corrupt.\n",
+    "Exit code 0: sound (and the same); 1: differs from ORIGINAL, or stale; 3: missing, or it cannot be read; 4: FILE "
+    "is corrupt.\n",
     run_verify};

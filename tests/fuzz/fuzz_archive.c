@@ -196,7 +196,8 @@ static void from_pipe(const struct truth *truth, const uint8_t *run, size_t size
 static void in_parts(const struct truth *truth, const uint8_t *run, size_t size) {
     struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
     struct watch watch = {.truth = truth};
-    struct k3huf_run_driver *const driver = k3huf_run_driver_new("parts", 1, take_piece, &watch, &fault);
+    struct k3huf_run_driver *const driver =
+        k3huf_run_driver_new("parts", (struct k3huf_decoding){.threads = 1}, take_piece, &watch, &fault);
     if (driver == NULL) { abort(); }
     enum k3huf_exit code = K3HUF_EXIT_OK;
     size_t at = 0, part = K3HUF_RUN_HEADER_BYTES;

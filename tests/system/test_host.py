@@ -149,8 +149,27 @@ class RoundTrip(HostTest):
                 header = Run(self.pack(content, "--stripe-size", stripe))
                 size = 10007 if stripe == "64M" else min(stripe, 10007)
                 sizes = [stripe["raw_bytes"] for stripe in header.stripes]
-                self.assertEqual(sizes[:-1], [size] * (len(sizes) - 1))
+                if stripe == 10006:
+                    self.assertEqual(sizes, [10004, 3])
+                else:
+                    self.assertEqual(sizes[:-1], [size] * (len(sizes) - 1))
                 self.assertEqual(len(sizes), -(-10007 // size))
+
+    def test_a_single_byte_is_not_left_alone(self):
+        """With an index a last stripe of one byte gets two more, in a file, in a stream, in parts or not."""
+        for stripe in (1, 5, 6, 7, 1000, 1 << 20, (1 << 20) + 2):
+            for n in (1, 2):
+                with self.subTest(stripe=stripe, n=n):
+                    content = generate(stripe * n + 1)
+                    moved = 2 if stripe >= 6 else 0
+                    packed = self.pack(content, "--stripe-size", stripe)
+                    self.assertEqual([s["raw_bytes"] for s in Run(packed).stripes],
+                                     [stripe] * (n - 1) + [stripe - moved, 1 + moved])
+                    self.assertEqual(self.good("pack", "--stripe-size", stripe, "-", "-", stdin=content), packed)
+                    if moved:
+                        self.good("verify", "--require-index", "run", "original")
+                    plain = Run(self.pack(content, "--stripe-size", stripe, "--no-index"))
+                    self.assertEqual([s["raw_bytes"] for s in plain.stripes], [stripe] * n + [1])
 
     def test_stripe_size_in_k(self):
         header = Run(self.pack(generate(5000), "--stripe-size", "2K"))
@@ -330,6 +349,50 @@ class Refusals(HostTest):
         self.fails(IO, r"file: .*exists", "pack", "file", "file")
         self.assertEqual(read(self.path("file")), content)
         self.assertEqual(self.files(), ["file"])
+
+    def test_an_input_is_never_replaced(self):
+        """Not by what is made of it either, whatever name it goes by, and whatever is allowed."""
+        raw, run = read(data("two_symbols.raw")), read(data("two_symbols.k3h"))
+        for command, content, options in (("pack", raw, ()), ("pack", raw, ("--rm",)), ("unpack", run, ()),
+                                          ("unpack", run, ("--range", "3:5")), ("index", run, ())):
+            write(self.path("file"), content)
+            os.link(self.path("file"), self.path("hard"))
+            os.symlink("file", self.path("soft"))
+            for one, other in (("file", "file"), ("file", "./file"), ("file", self.path("file")), ("file", "hard"),
+                               ("hard", "file"), ("file", "soft"), ("soft", "file"), ("soft", "soft")):
+                with self.subTest(command=command, options=options, one=one, other=other):
+                    self.fails(IO, "is the same file as the input", command, "-f", *options, one, other)
+            if "--rm" not in options:
+                with open(self.path("file"), "rb") as stdin:
+                    done = subprocess.run([*TOOL, command, "-f", *options, "-", "hard"], stdin=stdin, timeout=TIMEOUT,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder.name)
+                self.assertEqual((done.returncode, done.stdout), (IO, b""))
+                self.assertRegex(done.stderr.decode(), "is the same file as the input")
+            self.assertEqual(self.files(), ["file", "hard", "soft"])
+            self.assertEqual(read(self.path("hard")), content)
+            for name in self.files():
+                os.remove(self.path(name))
+
+    def test_remove_needs_a_file_to_be_left(self):
+        write(self.path("in"), b"abcdef")
+        os.mkfifo(self.path("fifo"))
+        os.symlink("/dev/null", self.path("link"))
+        for out in ("-", "/dev/null", "/dev/stdout", "fifo", "link"):
+            for force in ((), ("-f",)):
+                with self.subTest(out=out):
+                    self.fails(USAGE, "--rm is for one file packed into another", "pack", "--rm", *force, "in", out)
+        self.assertEqual(read(self.path("in")), b"abcdef")
+
+    def test_remove_takes_no_links(self):
+        write(self.path("in"), b"abcdef")
+        os.symlink("in", self.path("link"))
+        done = self.tool("pack", "-q", "--rm", "link", "out")
+        self.assertEqual((done.returncode, done.stdout), (IO, b""))
+        self.assertEqual(done.stderr, b"k3huf_host: link: not removed: it is not a regular file\n")
+        self.assertEqual(self.files(), ["in", "link", "out"])
+        self.good("verify", "out", "in")
+        self.good("pack", "-f", "--rm", "in", "out")
+        self.assertEqual(self.files(), ["link", "out"])
 
     def test_no_such_input(self):
         for command in (("pack", "none", "out"), ("unpack", "none", "out"), ("index", "none", "out"),

@@ -143,6 +143,24 @@ class Models(ModelTest):
                           "layers.2.up_proj.weight": ("MX4", [32, 32], "stored"),
                           "layers.2.a": ("I8R", [2, 2], "stored")})
 
+    def test_trunk_dtypes(self):
+        """Only bf16 and bfloat16 are BF16, whatever else begins like them."""
+        os.mkdir(self.path("trunk"))
+        dtypes = {"bf16": "BF16", "bfloat16": "BF16", "BFloat16": "BF16", "bfloat16_xyz": "bfloat16",
+                  "bfloat16x": "bfloat16", "bfloat1": "BFLOAT1", "bf16x": "BF16X"}
+        weights = generate(10000)
+        tensors = {dtype: {"off": 10000 * i, "nbytes": 10000, "dtype": dtype, "shape": [5000]}
+                   for i, dtype in enumerate(dtypes)}
+        write(self.path("trunk/trunk.bin"), weights * len(dtypes))
+        write(self.path("trunk/trunk.json"), json.dumps({"layers": [{
+            "file_off": 0, "nbytes": 10000 * len(dtypes), "tensors": tensors}]}).encode())
+        self.good("pack", "trunk", "out")
+        facts = json.loads(self.good("list", "--json", "out/trunk.bin.k3a"))
+        self.assertEqual({t["name"]: t["dtype"] for t in facts["tensors"]}, dtypes)
+        self.assertEqual({t["name"]: t["as"] == "run" for t in facts["tensors"]},
+                         {name: dtype == "BF16" for name, dtype in dtypes.items()})
+        self.good("verify", "out", "trunk")
+
     def test_refused_trunks(self):
         layers = self.trunk()
         size = os.path.getsize(self.path("trunk/trunk.bin"))
@@ -212,8 +230,8 @@ class Parts(ModelTest):
         for name in names:
             self.assertEqual(read(self.path(f"back/{name}")), read(self.path(f"model/{name}")))
 
-    def states(self):
-        done = self.tool("verify", "--json", "--manifest", "out")
+    def states(self, *sources):
+        done = self.tool("verify", "--json", "--manifest", "out", *sources)
         facts = json.loads(done.stdout)
         return done.returncode, {file["source"]: file["state"] for file in facts["files"] if file["state"] != "ok"}
 
@@ -248,6 +266,138 @@ class Parts(ModelTest):
         done = self.tool("verify", "out", "other")
         self.assertEqual(done.returncode, MISMATCH)
         self.assertRegex(done.stdout.decode(), rf"(?m)^stale +{names[3]}: .*differs from other/")
+
+    def test_a_source_that_changes_after_the_manifest(self):
+        """The manifest is a FIFO: it is asked for, and then written, once the directory has been read. In between a
+        file changes."""
+        def append(path):
+            write(path, read(path) + b"x")
+
+        def touch(path):
+            os.utime(path, ns=(1, 1234567890123456789))
+
+        for change in (append, touch):
+            names = self.make_model(2, 1000)
+            os.mkdir(self.path("out"))
+            os.mkfifo(self.path("out/" + MANIFEST))
+            process = subprocess.Popen([*TOOL, "pack", "model", "out"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       cwd=self.folder.name)
+            with open(self.path("out/" + MANIFEST), "wb"):  # opened once the tool looks whether one is there
+                change(self.path("model/" + names[1]))
+            with open(self.path("out/" + MANIFEST), "rb") as fifo:
+                manifest = fifo.read()
+            out, errors = process.communicate(timeout=TIMEOUT)
+            self.assertEqual(process.returncode, IO)
+            self.assertRegex(errors.decode(), rf"\Ak3huf_host: model/{names[1]}: changed while the directory was packed\n\Z")
+            self.assertNotIn(names[1] + ".k3a", os.listdir(self.path("out")))
+            os.remove(self.path("out/" + MANIFEST))
+            write(self.path("out/" + MANIFEST), manifest)
+            self.assertEqual(self.states()[1][names[1]], "missing")
+            if change == touch:
+                self.good("pack", "model", "out")
+                self.assertEqual(self.states(), (OK, {}))
+            shutil.rmtree(self.path("model"))
+            shutil.rmtree(self.path("out"))
+
+    def test_stale_archives_are_not_unpacked(self):
+        names = sorted(self.make_model(3, 1000))
+        self.good("pack", "model", "out")
+        old = self.contents("out")
+        for change in ("content", "time"):
+            source = self.path("model/" + names[1])
+            if change == "content":
+                write(source, st.file([("other", "BF16", [5], noise(10))]))
+            else:
+                os.utime(source, ns=(5, os.stat(source).st_mtime_ns + 1))
+            self.good("pack", "model", "out")
+            self.good("unpack", "--force", "out", "back")
+            write(self.path(f"out/{names[1]}.k3a"), old[names[1] + ".k3a"])
+            self.assertEqual(self.states(), (MISMATCH, {names[1]: "stale"}))
+            back = self.contents("back")
+            done = self.tool("unpack", "--force", "out", "back")
+            self.assertEqual(done.returncode, MISMATCH)
+            self.assertEqual(done.stderr.decode(), f"k3huf_host: out/{names[1]}.k3a: was made of another state of "
+                                                   f"{names[1]} than the manifest has\n")
+            self.assertEqual(self.contents("back"), back)
+        # What is no archive is not unpacked either.
+        self.good("pack", "--bytes", "-f", f"model/{names[0]}", f"out/{names[0]}.k3a")
+        self.fails(CORRUPT, rf"out/{names[0]}\.k3a: is not a k3huf archive", "unpack", "--force", "out", "back")
+
+    def test_what_cannot_be_read_is_not_the_end(self):
+        names = self.make_model(4, 1000)
+        self.good("pack", "model", "out")
+
+        def replace(number, make):
+            os.remove(self.path(f"out/{names[number]}.k3a"))
+            make(self.path(f"out/{names[number]}.k3a"))
+
+        replace(0, os.mkdir)
+        self.assertEqual(self.states(), (IO, {names[0]: "unreadable"}))
+        text = self.tool("verify", "out").stdout.decode()
+        self.assertRegex(text, rf"(?m)^unreadable {names[0]}: out/{names[0]}\.k3a: is a directory$")
+        self.assertRegex(text, r"(?m)^out: 4 of 5 files in order, 0 missing, 0 stale, 0 damaged, 1 unreadable$")
+        damaged = bytearray(read(self.path(f"out/{names[1]}.k3a")))
+        damaged[-1] ^= 1
+        write(self.path(f"out/{names[1]}.k3a"), damaged)
+        os.remove(self.path(f"model/{names[2]}"))
+        os.mkdir(self.path(f"model/{names[2]}"))
+        self.assertEqual(self.states(), (CORRUPT, {names[0]: "unreadable", names[1]: "damaged"}))
+        self.assertEqual(self.states("model"), (CORRUPT, {names[0]: "unreadable", names[1]: "damaged",
+                                                          names[2]: "unreadable"}))
+        replace(1, lambda path: os.symlink("/dev/null", path))
+        self.assertEqual(self.states(), (CORRUPT, {names[0]: "unreadable", names[1]: "damaged"}))
+
+    def test_no_file_is_left_out_of_json(self):
+        """Whatever its tensors are called, and wherever a name of theirs is cut."""
+        os.mkdir(self.path("model"))
+        names = ["x" * before + "\u20ac\u00e4\U0001f388" * 60 for before in range(10)]
+        for i, name in enumerate(names):
+            write(self.path(f"model/{i}.safetensors"), st.file([(name, "F32", [5000], noise(20000, i))]))
+        self.good("pack", "model", "out")
+        for i in range(len(names)):
+            damaged = bytearray(read(self.path(f"out/{i}.safetensors.k3a")))
+            entry = st.Archive(damaged).entries[-1]
+            damaged[entry["offset"] + 5] ^= 1
+            write(self.path(f"out/{i}.safetensors.k3a"), damaged)
+        done = self.tool("verify", "--json", "out")
+        facts = json.loads(done.stdout)
+        self.assertEqual((done.returncode, facts["damaged"], len(facts["files"])), (CORRUPT, 10, 10))
+        for i, file in enumerate(facts["files"]):
+            shown = re.search("entry '(.*)' at", file["text"]).group(1)
+            self.assertTrue(names[i].startswith(shown), file["text"])
+            self.assertGreater(len(shown.encode()), 196)
+        self.tool("verify", "out").stdout.decode()
+        self.tool("verify", "out/0.safetensors.k3a").stderr.decode()
+        # A directory whose name is no text.
+        odd = os.fsencode(self.path("out")) + b"\xff\xe2\x82"
+        os.rename(os.fsencode(self.path("out")), odd)
+        done = subprocess.run([*map(os.fsencode, TOOL), b"verify", b"--json", odd], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=TIMEOUT)
+        facts = json.loads(done.stdout)
+        self.assertEqual((done.returncode, facts["damaged"], len(facts["files"])), (CORRUPT, 10, 10))
+        self.assertIn("out???/0.safetensors.k3a: entry '", facts["files"][0]["text"])
+        facts = json.loads(self.good("pack", "--json", os.fsencode(self.path("model/1.safetensors")).decode(), "one"))
+        self.assertEqual((facts["source"], facts["archive"]), (self.path("model/1.safetensors"), "one"))
+
+    def test_times_that_cannot_be_counted(self):
+        """After April 2262: the last one that can, in archive and manifest alike."""
+        (name,) = self.make_model(1, 1000)
+        late = 1 << 33
+        try:
+            os.utime(self.path("model/" + name), (late, late))
+        except OSError:
+            late = None
+        if late is None or os.stat(self.path("model/" + name)).st_mtime != late:
+            self.skipTest("the file system has no such times")
+        late = 10 ** 10  # maybe cut to what the file system has, which may be before 2262
+        os.utime(self.path("model/" + name), (late, late))
+        seconds = int(os.stat(self.path("model/" + name)).st_mtime)
+        self.good("pack", "model", "out")
+        wanted = seconds * 10 ** 9 if seconds < (1 << 63) // 10 ** 9 else (1 << 63) - 1
+        self.assertEqual(st.Archive(read(self.path(f"out/{name}.k3a"))).mtime, wanted)
+        self.assertEqual(self.states(), (OK, {}))
+        self.assertRegex(self.good("pack", "model", "out").decode(), "0 of 2 files packed, 2 complete already")
+        self.good("unpack", "out", "back")
 
     def test_unsound_manifests(self):
         self.make_model(2, 1000)

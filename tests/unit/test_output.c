@@ -1,0 +1,366 @@
+/* test_output.c - what is removed is what was packed; a name is on the disk before anybody relies on it; a write that
+ * never happened is found before a file gets its name; places of read errors; times beyond what can be counted.
+ *
+ * Faults come out of the system's calls, which the linker wraps (CMakeLists.txt). */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive_pack.h"
+#include "commands.h"
+#include "output.h"
+#include "pack.h"
+
+#define IN "test_output.in"
+#define OTHER "test_output.other"
+#define OUT "test_output.out"
+
+/* ------------------------------------------------------------------------------------------ wrapped calls ---- */
+
+static int folder_errno;         /* fsync() of a folder fails with it; 0: it does not */
+static unsigned folders;         /* how many were synced since they were counted last */
+static bool named_before_folder; /* OUT was there when the last one was */
+static off_t unreadable = -1;    /* pread() of that byte fails */
+static bool indexes_lost;        /* of block indexes that are written something gets lost */
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+ssize_t __real_pread64(int fd, void *buffer, size_t size, off_t offset);
+ssize_t __wrap_pread64(int fd, void *buffer, size_t size, off_t offset);
+
+ssize_t __real_pwrite64(int fd, const void *data, size_t size, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset);
+ssize_t __real_write(int fd, const void *data, size_t size);
+ssize_t __wrap_write(int fd, const void *data, size_t size);
+
+int __wrap_fsync(int fd) {
+    struct stat info;
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+        folders++;
+        named_before_folder = access(OUT, F_OK) == 0;
+        if (folder_errno != 0) {
+            errno = folder_errno;
+            return -1;
+        }
+    }
+    return __real_fsync(fd);
+}
+
+ssize_t __wrap_pread64(int fd, void *buffer, size_t size, off_t offset) {
+    if (unreadable >= 0 && offset <= unreadable) {
+        if (offset == unreadable) {
+            errno = EIO;
+            return -1;
+        }
+        if (size > (size_t)(unreadable - offset)) { size = (size_t)(unreadable - offset); }
+    }
+    return __real_pread64(fd, buffer, size, offset);
+}
+
+/* Of an index that is to be written, its first bytes get lost. */
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset) {
+    return indexes_lost && size >= 4 && memcmp(data, "K3IX", 4) == 0 ? (ssize_t)size
+                                                                     : __real_pwrite64(fd, data, size, offset);
+}
+
+ssize_t __wrap_write(int fd, const void *data, size_t size) {
+    uint8_t *const index = indexes_lost ? memmem(data, size, "K3IX", 4) : NULL;
+    const ssize_t done = __real_write(fd, data, size);
+    if (index != NULL && done > index - (const uint8_t *)data + 4) {
+        const off_t at = lseek(fd, 0, SEEK_CUR) - done + (index - (const uint8_t *)data);
+        assert_int_equal(__real_pwrite64(fd, "\0\0\0", 4, at), 4);
+    }
+    return done;
+}
+
+static void put(const char *name, const char *text) {
+    const int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    assert_int_equal(close(fd), 0);
+}
+
+static int clean(void **state) {
+    (void)state;
+    (void)unlink(IN);
+    (void)unlink(OTHER);
+    (void)unlink(OUT);
+    folder_errno = 0;
+    folders = 0;
+    unreadable = -1;
+    indexes_lost = false;
+    return 0;
+}
+
+/* Tests run side by side: each has a folder of its own. */
+static char folder[] = "test_output-XXXXXX";
+
+static int enter(void **state) {
+    (void)state;
+    return mkdtemp(folder) == NULL ? -1 : chdir(folder);
+}
+
+static int leave(void **state) {
+    (void)state;
+    return chdir("..") != 0 ? -1 : rmdir(folder);
+}
+
+/* -------------------------------------------------------------------------------------------------- tests ---- */
+
+static void nothing(void) {}
+static void another_by_that_name(void) { assert_int_equal(rename(OTHER, IN), 0); }
+static void gone(void) { assert_int_equal(unlink(IN), 0); }
+static void longer(void) { assert_int_equal(truncate(IN, 7), 0); }
+static void link_to_it(void) {
+    assert_int_equal(rename(IN, OUT), 0);
+    assert_int_equal(symlink(OUT, IN), 0);
+}
+static void other_bytes(void) { put(IN, "abcxef"); }
+
+/* Other bytes, and the times of reading and writing set back. */
+static void other_bytes_in_secret(void) {
+    struct stat info;
+    assert_int_equal(stat(IN, &info), 0);
+    put(IN, "abcxef");
+    const struct timespec times[2] = {info.st_atim, info.st_mtim};
+    assert_int_equal(utimensat(AT_FDCWD, IN, times, 0), 0);
+}
+
+/* Let the clock that files get their times from go on. */
+static void wait_for_a_tick(void) {
+    struct stat before;
+    struct stat after;
+    put(OTHER, "ghijkl");
+    assert_int_equal(stat(OTHER, &before), 0);
+    do {
+        put(OTHER, "ghijkl");
+        assert_int_equal(stat(OTHER, &after), 0);
+    } while (before.st_ctim.tv_sec == after.st_ctim.tv_sec && before.st_ctim.tv_nsec == after.st_ctim.tv_nsec);
+}
+
+static void only_what_was_packed_is_removed(void **state) {
+    (void)state;
+    static const struct {
+        void (*happens)(void);
+        const char *text; /* NULL: it is removed */
+    } cases[] = {{nothing, NULL},
+                 {another_by_that_name, "another file by now"},
+                 {gone, "cannot be examined"},
+                 {longer, "changed after it was packed"},
+                 {link_to_it, "not a regular file"},
+                 {other_bytes, "changed after it was packed"},
+                 {other_bytes_in_secret, "changed after it was packed"}};
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        struct k3huf_input input;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        struct stat info;
+        (void)clean(NULL);
+        put(IN, "abcdef");
+        wait_for_a_tick();
+        assert_int_equal(k3huf_input_open(&input, IN, &fault), K3HUF_EXIT_OK);
+        cases[i].happens();
+        const bool there = lstat(IN, &info) == 0;
+        const enum k3huf_exit code = k3huf_output_remove(&input, &fault);
+        k3huf_input_close(&input);
+        if (cases[i].text == NULL) {
+            assert_int_equal(code, K3HUF_EXIT_OK);
+            assert_int_equal(access(IN, F_OK), -1);
+        } else {
+            assert_int_equal(code, K3HUF_EXIT_IO);
+            assert_non_null(strstr(fault.text, IN ": not removed: "));
+            assert_non_null(strstr(fault.text, cases[i].text));
+            assert_int_equal(lstat(IN, &info) == 0, there);
+        }
+    }
+}
+
+/* The folder is synced once the file has its name; what that says is passed on, unless it says that there is no such
+ * thing. The file has its name in any case. */
+static void a_name_is_on_the_disk(void **state) {
+    (void)state;
+    static const int numbers[] = {0, EINVAL, ENOTSUP, EIO, ENOSPC};
+    static const char *const names[] = {OUT, "./" OUT};
+    for (size_t i = 0; i < UNIT_COUNT(numbers) * UNIT_COUNT(names) * 2; i++) {
+        struct k3huf_output output;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        const int number = numbers[i / 4];
+        const bool force = i % 2 == 1;
+        (void)clean(NULL);
+        if (force) { put(OUT, "old"); }
+        assert_int_equal(k3huf_output_open(&output, names[i / 2 % 2], force, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(k3huf_output_write(&output, (const uint8_t *)"new!", 4, &fault), K3HUF_EXIT_OK);
+        folders = 0;
+        folder_errno = number;
+        const bool bad = number == EIO || number == ENOSPC;
+        assert_int_equal(k3huf_output_commit(&output, &fault), bad ? K3HUF_EXIT_IO : K3HUF_EXIT_OK);
+        assert_int_equal(folders, 1);
+        assert_true(named_before_folder);
+        if (bad) {
+            assert_non_null(strstr(fault.text, OUT ": is complete, but its folder cannot be written to the disk"));
+        }
+        k3huf_output_discard(&output);
+        struct stat info;
+        assert_int_equal(stat(OUT, &info), 0);
+        assert_int_equal(info.st_size, 4);
+    }
+}
+
+static void a_read_error_has_its_place(void **state) {
+    (void)state;
+    struct k3huf_input input;
+    struct k3huf_input view;
+    struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+    uint8_t bytes[8];
+    size_t got = 0;
+    put(IN, "abcdefgh");
+    assert_int_equal(k3huf_input_open(&input, IN, &fault), K3HUF_EXIT_OK);
+    k3huf_input_view(&view, &input, 2, 6, "part");
+    unreadable = 5;
+    assert_int_equal(k3huf_input_read_at(&input, 1, bytes, 4, &got, &fault), K3HUF_EXIT_OK);
+    assert_int_equal(k3huf_input_read_at(&input, 1, bytes, 5, &got, &fault), K3HUF_EXIT_IO);
+    char wanted[128];
+    (void)snprintf(wanted, sizeof wanted, IN ": cannot be read at offset 5 of the file: %s", strerror(EIO));
+    assert_string_equal(fault.text, wanted);
+    assert_int_equal(k3huf_input_read_at(&view, 0, bytes, 4, &got, &fault), K3HUF_EXIT_IO);
+    (void)snprintf(wanted, sizeof wanted, "part: cannot be read at offset 5 of the file: %s", strerror(EIO));
+    assert_string_equal(fault.text, wanted);
+    assert_int_equal(k3huf_input_changed(&view, 3, &fault), K3HUF_EXIT_IO);
+    assert_string_equal(fault.text, "part: changed while it was read: found at offset 5 of the file");
+    k3huf_input_close(&input);
+}
+
+static void times_that_cannot_be_counted(void **state) {
+    (void)state;
+    static const struct {
+        int64_t seconds;
+        long nanoseconds;
+        int64_t wanted;
+    } cases[] = {{0, 0, 0},
+                 {1, 2, 1000000002},
+                 {-1, 5, -999999995},
+                 {9223372035, 999999999, INT64_C(9223372035999999999)},
+                 {-9223372035, 0, INT64_C(-9223372035000000000)},
+                 {9223372037, 0, INT64_MAX},
+                 {INT64_MAX, 999999999, INT64_MAX},
+                 {-9223372037, 0, INT64_MIN},
+                 {INT64_MIN, 0, INT64_MIN}};
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        const struct timespec time = {.tv_sec = (time_t)cases[i].seconds, .tv_nsec = cases[i].nanoseconds};
+        if ((int64_t)time.tv_sec == cases[i].seconds) { assert_true(k3huf_nanoseconds(time) == cases[i].wanted); }
+    }
+}
+
+/* A text that is cut ends with a whole character. */
+static void texts_are_cut_between_characters(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        size_t whole;
+    } cases[] = {{"abc", 3, 3},
+                 {"ab\xc3\xa4", 4, 4},
+                 {"ab\xc3\xa4", 3, 2},
+                 {"a\xe2\x82\xac", 4, 4},
+                 {"a\xe2\x82\xac", 3, 1},
+                 {"a\xe2\x82\xac", 2, 1},
+                 {"\xf0\x9f\x8e\x88", 4, 4},
+                 {"\xf0\x9f\x8e\x88", 3, 0},
+                 {"\xf0\x9f\x8e\x88", 1, 0},
+                 {"", 0, 0},
+                 {"\x80\x80\x80\x80", 4, 4}};
+    for (size_t i = 0; i < UNIT_COUNT(cases); i++) {
+        assert_int_equal(k3huf_text_whole(cases[i].text, cases[i].size), cases[i].whole);
+    }
+    struct k3huf_fault fault;
+    char name[sizeof fault.text + 8];
+    for (size_t before = 0; before < 4; before++) {
+        memset(name, 'x', before);
+        for (size_t i = before; i + 3 < sizeof name; i += 3) {
+            memcpy(name + i, "\xe2\x82\xac", 4);
+        }
+        (void)k3huf_fault_set(&fault, K3HUF_EXIT_IO, name, NULL, "x");
+        assert_true(strlen(fault.text) >= sizeof fault.text - 3);
+        assert_int_equal((strlen(fault.text) - before) % 3, 0);
+    }
+}
+
+/* Pack what is in IN as a file of that kind. */
+static enum k3huf_exit pack_in(bool archive, uint32_t stripe_bytes, uint32_t block_log2, struct k3huf_fault *fault) {
+    const struct k3huf_encode_options options = {
+        .stripe_bytes = stripe_bytes, .max_code_length = K3HUF_CODE_LENGTH_MAX, .block_log2 = block_log2, .threads = 2};
+    struct k3huf_input input;
+    assert_int_equal(k3huf_input_open(&input, IN, fault), K3HUF_EXIT_OK);
+    enum k3huf_exit code;
+    if (archive) {
+        struct k3huf_archive_result result;
+        uint64_t dim = input.size / 2;
+        char name[] = "w";
+        struct k3huf_tensor tensor = {
+            .name = name, .name_bytes = 1, .dtype = "BF16", .rank = 1, .offset = 0, .bytes = input.size};
+        const struct k3huf_tensors tensors = {
+            .kind = K3HUF_SOURCE_BYTES, .tensor = &tensor, .n = 1, .dims = &dim, .ndims = 1};
+        code = k3huf_archive_pack(&input, &tensors, OUT, false, &options, &result, fault);
+        if (code == K3HUF_EXIT_OK) { assert_int_equal(result.runs, 1); }
+    } else {
+        struct k3huf_pack_result result;
+        code = k3huf_pack_run(&input, OUT, false, &options, &result, fault);
+    }
+    k3huf_input_close(&input);
+    return code;
+}
+
+/* Runs and archives, stripes that go to the file in parts and at once, and runs that get an index later: where an index
+ * is written and does not arrive, nothing gets a name. */
+static void an_index_that_is_lost_is_missed(void **state) {
+    (void)state;
+    static const uint32_t stripes[] = {1u << 20, 100000u};
+    static char content[3u << 20];
+    for (size_t i = 0; i + 1 < sizeof content; i++) {
+        content[i] = (char)('a' + (i / 2 * 7 + i % 2 * (i / 999)) % 13);
+    }
+    content[sizeof content - 1] = '\0';
+    for (size_t i = 0; i < UNIT_COUNT(stripes) * 2; i++) {
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        const bool archive = i % 2 == 1;
+        (void)clean(NULL);
+        content[sizeof content - 2] = archive ? '\0' : 'x'; /* an even number of bytes */
+        put(IN, content);
+        indexes_lost = true;
+        assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_CORRUPT);
+        assert_non_null(strstr(fault.text, k3huf_status_text(K3HUF_E_INDEX_ABSENT)));
+        assert_int_equal(access(OUT, F_OK), -1);
+        assert_int_equal(pack_in(archive, stripes[i / 2], 0, &fault), K3HUF_EXIT_OK);
+        char command[] = "index";
+        char in[] = OUT;
+        char out[] = OTHER;
+        char *words[] = {command, in, out, NULL};
+        bool help = false;
+        if (!archive) {
+            optind = 1;
+            assert_int_equal(k3huf_command_index.run(3, words, &help, &fault), K3HUF_EXIT_CORRUPT);
+            assert_non_null(strstr(fault.text, k3huf_status_text(K3HUF_E_INDEX_ABSENT)));
+            assert_int_equal(access(OTHER, F_OK), -1);
+        }
+        indexes_lost = false;
+        assert_int_equal(unlink(OUT), 0);
+        assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_OK);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(only_what_was_packed_is_removed, clean, clean),
+        cmocka_unit_test_setup_teardown(a_name_is_on_the_disk, clean, clean),
+        cmocka_unit_test_setup_teardown(a_read_error_has_its_place, clean, clean),
+        cmocka_unit_test_setup_teardown(an_index_that_is_lost_is_missed, clean, clean),
+        cmocka_unit_test(times_that_cannot_be_counted),
+        cmocka_unit_test(texts_are_cut_between_characters),
+    };
+    return cmocka_run_group_tests_name("output", tests, enter, leave);
+}
