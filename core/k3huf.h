@@ -2,8 +2,8 @@
  *
  * The core is freestanding C11: no allocation, no libc, no I/O, no recursion, no mutable static data. Every object is
  * owned by the caller, who may place it anywhere. Nothing here needs an alignment beyond that of the C type. All
- * sizes are in bytes unless a name says otherwise. No call takes more than 2 KiB of stack, and no function calls itself.
- * merge.c uses vector registers where the compiler may.
+ * sizes are in bytes unless a name says otherwise. No call takes more than 2 KiB of stack, none calls itself. merge.c
+ * uses vector registers where the compiler may.
  *
  * Memory must hold still: input spans must not change during a call, and an index must not change from the moment it
  * was checked until its stripe is done. Output spans are read back and may hold unverified bytes during a call, so they

@@ -79,11 +79,10 @@ extern "C" {
 #define K3HUF_KIND_LIST 2u   /* copy the image's table of contents (k3huf_image.h) into the destination, if sound */
 #define K3HUF_KIND_CANCEL 3u /* end a job early; it completes as cancelled, or as whatever it came to before */
 #define K3HUF_KIND_PART 4u   /* decode some of a run's raw bytes, one behind the other, into the destination */
-#define K3HUF_KIND_COPY                                                                                                \
-    5u /* copy some of RUN_BYTES bytes of the drive as they are; the completion has the CRC of them all */
+#define K3HUF_KIND_COPY 5u   /* copy some of RUN_BYTES bytes as they are; the completion has the CRC of them all */
 
 #define K3HUF_OPTION_TRACE 1u         /* a log line for each block group handed to a core */
-#define K3HUF_OPTION_REQUIRE_INDEX 2u /* refuse stripes without block index: nothing unchecked reaches the host */
+#define K3HUF_OPTION_REQUIRE_INDEX 2u /* decode nothing that has no checksum; no word on a COPY */
 
 /* ---- completion ring: 128 bytes each ---- */
 

@@ -24,40 +24,31 @@ static enum k3huf_exit corrupt(const char *name, uint64_t offset, const char *te
     return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, name, NULL, "offset %" PRIu64 ": %s", offset, text);
 }
 
-/* A k3huf_archive_get: `context` is an input. */
-static enum k3huf_exit read_exactly(void *context, uint64_t offset, uint8_t *to, size_t size,
+static enum k3huf_exit read_exactly(struct k3huf_input *input, uint64_t offset, uint8_t *to, size_t size,
                                     struct k3huf_fault *fault) {
-    struct k3huf_input *input = context;
     size_t got = 0;
     enum k3huf_exit code = k3huf_input_read_at(input, offset, to, size, &got, fault);
     return code == K3HUF_EXIT_OK && got != size ? corrupt(input->name, offset + got, "the archive is cut short", fault)
                                                 : code;
 }
 
-enum k3huf_exit k3huf_archive_open_by(struct k3huf_archive *archive, const char *name, uint64_t bytes,
-                                      k3huf_archive_get *get, void *context, struct k3huf_fault *fault) {
+enum k3huf_exit k3huf_archive_open(struct k3huf_archive *archive, struct k3huf_input *input,
+                                   struct k3huf_fault *fault) {
     uint8_t page[K3HUF_ARCHIVE_PAGE];
     struct k3huf_archive_fault bad = {0};
-    *archive = (struct k3huf_archive){.name = name};
-    enum k3huf_exit code = get(context, 0, page, sizeof page, fault);
+    *archive = (struct k3huf_archive){.name = input->name, .input = input};
+    enum k3huf_exit code = read_exactly(input, 0, page, sizeof page, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    if (!k3huf_archive_page_read(page, bytes, &archive->page, &bad)) {
-        return corrupt(name, bad.offset, bad.text, fault);
+    if (!k3huf_archive_page_read(page, input->size, &archive->page, &bad)) {
+        return corrupt(input->name, bad.offset, bad.text, fault);
     }
     const size_t size = (size_t)archive->page.toc_bytes;
     archive->toc = malloc(size == 0 ? 1 : size);
     if (archive->toc == NULL) { return k3huf_fault_memory(fault, size); }
-    code = get(context, archive->page.toc_offset, archive->toc, size, fault);
+    code = read_exactly(input, archive->page.toc_offset, archive->toc, size, fault);
     if (code == K3HUF_EXIT_OK && !k3huf_archive_toc_check(&archive->page, archive->toc, &bad)) {
-        code = corrupt(name, bad.offset, bad.text, fault);
+        code = corrupt(input->name, bad.offset, bad.text, fault);
     }
-    return code;
-}
-
-enum k3huf_exit k3huf_archive_open(struct k3huf_archive *archive, struct k3huf_input *input,
-                                   struct k3huf_fault *fault) {
-    const enum k3huf_exit code = k3huf_archive_open_by(archive, input->name, input->size, read_exactly, input, fault);
-    archive->input = input;
     return code;
 }
 
@@ -131,16 +122,46 @@ static enum k3huf_exit decode_stored(struct k3huf_input *entry, struct cut *cut,
     return code;
 }
 
+/* A header that is none is for the decoder to report. */
+static enum k3huf_exit check_raw_bytes(struct k3huf_input *run, const struct k3huf_archive_entry *entry,
+                                       struct k3huf_fault *fault) {
+    uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
+    struct k3huf_run_header header;
+    uint32_t bad = 0;
+    size_t got = 0;
+    const enum k3huf_exit code = k3huf_input_read_at(run, 0, bytes, sizeof bytes, &got, fault);
+    if (code == K3HUF_EXIT_OK && got == sizeof bytes && k3huf_run_header_read(bytes, &header, &bad) == K3HUF_OK &&
+        header.raw_bytes != entry->raw_bytes) {
+        return corrupt(run->name, 8, "the run decodes to another size than the entry says", fault);
+    }
+    return code;
+}
+
+enum k3huf_exit k3huf_archive_check_run(struct k3huf_input *run, const struct k3huf_archive_entry *entry, bool *indexed,
+                                        struct k3huf_fault *fault) {
+    struct k3huf_run_facts facts = {0};
+    enum k3huf_exit code = check_raw_bytes(run, entry, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_walk_run(run, &facts, fault); }
+    *indexed = code == K3HUF_EXIT_OK && facts.indexed == facts.nstripes;
+    return *indexed && facts.crc != entry->raw_crc ? k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, run->name, NULL,
+                                                                     "its blocks do not have the CRC-32C of the entry")
+                                                   : code;
+}
+
+void k3huf_archive_label(char label[K3HUF_ENTRY_LABEL_BYTES], const char *archive, const char *name, size_t name_bytes,
+                         uint64_t offset) {
+    (void)snprintf(label, K3HUF_ENTRY_LABEL_BYTES, "%s: entry '%.*s' at %" PRIu64, archive,
+                   (int)(name_bytes <= NAME_SHOWN ? name_bytes : k3huf_text_whole(name, NAME_SHOWN)), name, offset);
+}
+
 static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, const char *name, size_t name_bytes,
                                   struct k3huf_fault *fault) {
     const struct k3huf_archive_entry *entry = cut->entry;
     const uint64_t from = cut->from - entry->source_offset;
     const uint64_t to = cut->to - entry->source_offset;
     if (entry->kind == K3HUF_ENTRY_ZEROS) { return cut->take(cut->context, NULL, to - from, cut->from, fault); }
-    char label[4096 + NAME_SHOWN];
-    (void)snprintf(label, sizeof label, "%s: entry '%.*s' at %" PRIu64, input->name,
-                   (int)(name_bytes <= NAME_SHOWN ? name_bytes : k3huf_text_whole(name, NAME_SHOWN)), name,
-                   entry->offset);
+    char label[K3HUF_ENTRY_LABEL_BYTES];
+    k3huf_archive_label(label, input->name, name, name_bytes, entry->offset);
     struct k3huf_input view;
     k3huf_input_view(&view, input, entry->offset, entry->bytes, label);
     /* A part of stored bytes has no CRC of its own: all are read for the entry's. */
@@ -149,20 +170,12 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
     if (entry->kind == K3HUF_ENTRY_STORED) {
         code = decode_stored(&view, cut, fault);
     } else {
-        uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
-        struct k3huf_run_header header;
-        uint32_t bad = 0;
-        size_t got = 0;
-        code = k3huf_input_read_at(&view, 0, bytes, sizeof bytes, &got, fault);
-        /* A header that is none is for the decoder to report. */
-        if (code == K3HUF_EXIT_OK && got == sizeof bytes && k3huf_run_header_read(bytes, &header, &bad) == K3HUF_OK &&
-            header.raw_bytes != entry->raw_bytes) {
-            code = corrupt(view.name, 8, "the run decodes to another size than the entry says", fault);
-        }
-        if (code == K3HUF_EXIT_OK && !cut->whole) { /* nor has a part of a run without block index */
-            struct k3huf_run_facts facts;
-            code = k3huf_walk_run(&view, &facts, fault);
-            cut->whole = code == K3HUF_EXIT_OK && facts.indexed < facts.nstripes;
+        if (cut->whole) {
+            code = check_raw_bytes(&view, entry, fault);
+        } else { /* nor has a part of a run without block index */
+            bool indexed = false;
+            code = k3huf_archive_check_run(&view, entry, &indexed, fault);
+            cut->whole = !indexed;
         }
         if (code == K3HUF_EXIT_OK) {
             code = cut->whole ? k3huf_decode_run(&view, cut->how, take_piece, cut, NULL, fault)

@@ -9,7 +9,7 @@
 
 struct k3huf_archive {
     const char *name;          /* for messages; the caller's */
-    struct k3huf_input *input; /* the caller's; NULL where it is not a file */
+    struct k3huf_input *input; /* the caller's */
     struct k3huf_archive_page page;
     uint8_t *toc;       /* malloc'ed, checked */
     bool require_index; /* the caller's wish, false to begin with: refuse runs without block index when decoding */
@@ -22,14 +22,6 @@ enum k3huf_exit k3huf_archive_recognise(struct k3huf_input *input, bool *is, str
  * table of contents, which must be in the file before anything is allocated for it. Close in any case. */
 enum k3huf_exit k3huf_archive_open(struct k3huf_archive *archive, struct k3huf_input *input, struct k3huf_fault *fault);
 
-/* Reads `size` bytes at `offset` of an archive: all of them, or it is a fault. */
-typedef enum k3huf_exit k3huf_archive_get(void *context, uint64_t offset, uint8_t *to, size_t size,
-                                          struct k3huf_fault *fault);
-
-/* The same for an archive of `bytes` bytes that lies anywhere. Without a file it can be looked up, not decoded. */
-enum k3huf_exit k3huf_archive_open_by(struct k3huf_archive *archive, const char *name, uint64_t bytes,
-                                      k3huf_archive_get *get, void *context, struct k3huf_fault *fault);
-
 void k3huf_archive_close(struct k3huf_archive *archive);
 
 /* The name at a place among the names, not ended by 0. */
@@ -38,12 +30,26 @@ const char *k3huf_archive_name(const struct k3huf_archive *archive, uint32_t nam
 /* The tensor of that name; false: there is none. */
 bool k3huf_archive_find(const struct k3huf_archive *archive, const char *name, struct k3huf_archive_tensor *tensor);
 
+/* Whether what lies at the place of an entry of kind run, `run`, can be that run: its raw bytes are as many, its
+ * stripes end where the entry ends, and its blocks' CRCs, joined, are the entry's. Reads headers and block indexes
+ * alone; the blocks of a run that passes can be decoded and checked each by its own CRC. *indexed false: stripes
+ * without index have no CRCs, so that only all of the bytes can be compared with the entry's. K3HUF_EXIT_CORRUPT,
+ * K3HUF_EXIT_IO. */
+enum k3huf_exit k3huf_archive_check_run(struct k3huf_input *run, const struct k3huf_archive_entry *entry, bool *indexed,
+                                        struct k3huf_fault *fault);
+
+/* The label of an entry, for messages: the archive's name, the entry's, and where it is. */
+#define K3HUF_ENTRY_LABEL_BYTES 4352
+void k3huf_archive_label(char label[K3HUF_ENTRY_LABEL_BYTES], const char *archive, const char *name, size_t name_bytes,
+                         uint64_t offset);
+
 /* Takes bytes of the source in order: `data` NULL stands for that many zeros. `offset` is in the source. */
 typedef enum k3huf_exit k3huf_take_source(void *context, const uint8_t *data, uint64_t size, uint64_t offset,
                                           struct k3huf_fault *fault);
 
 /* Give the source's bytes `from` ... `to` - 1 to `take`. Nothing goes unchecked: entries that lie inside as a whole
- * are checked by their CRC; of others the blocks of a run that hold the bytes are, and where there are no blocks
+ * are checked by their CRC; of others the blocks of a run that hold the bytes are, once the run is known to be the
+ * entry's (k3huf_archive_check_run), and where there are no blocks
  * (stored bytes, a run without index) all of the entry is read for its CRC. K3HUF_EXIT_CORRUPT names the entry;
  * K3HUF_EXIT_USAGE: beyond the source's end. Memory as decode_run.h has it. */
 enum k3huf_exit k3huf_archive_decode(struct k3huf_archive *archive, uint64_t from, uint64_t to, unsigned threads,

@@ -113,9 +113,7 @@ static void free_families(struct family *families, uint32_t n) {
 /* For people -------------------------------------------------------------------------------------------------- */
 
 static void print_name(const char *name, size_t size) {
-    for (size_t i = 0; i < size; i++) {
-        putchar(iscntrl((unsigned char)name[i]) ? '?' : name[i]);
-    }
+    k3huf_print_name(stdout, name, size);
     putchar('\n');
 }
 
@@ -173,24 +171,17 @@ static void print_families(const struct family *families, uint32_t n) {
 
 /* For programs ------------------------------------------------------------------------------------------------- */
 
-static bool is_text(const char *name, size_t size) {
-    json_t *text = json_stringn(name, size);
-    const bool is = text != NULL;
-    json_decref(text);
-    return is;
-}
-
 /* JSON is UTF-8; what is not cannot be listed. */
 static enum k3huf_exit check_text(const struct k3huf_archive *archive, struct k3huf_fault *fault) {
     bool good = true;
     for (uint32_t i = 0; i < archive->page.ntensors && good; i++) {
         const struct row row = read_row(archive, i);
-        good = is_text(k3huf_archive_name(archive, row.tensor.name_at), row.tensor.name_bytes);
+        good = k3huf_json_holds(k3huf_archive_name(archive, row.tensor.name_at), row.tensor.name_bytes);
     }
     for (uint32_t i = 0; i < archive->page.nentries && good; i++) {
         struct k3huf_archive_entry entry;
         k3huf_archive_entry_read(archive->toc, i, &entry);
-        good = is_text(k3huf_archive_name(archive, entry.name_at), entry.name_bytes);
+        good = k3huf_json_holds(k3huf_archive_name(archive, entry.name_at), entry.name_bytes);
     }
     return good ? K3HUF_EXIT_OK
                 : k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, archive->name, NULL,

@@ -210,6 +210,7 @@ static enum k3huf_exit open_run(struct k3huf_run_driver *run, struct k3huf_fault
     run->opened = true;
     run->offset = K3HUF_RUN_HEADER_BYTES;
     run->facts.nstripes = run->header.nstripes;
+    run->facts.raw_bytes = run->header.raw_bytes;
     return skip_to(run, run->offset, fault);
 }
 
@@ -591,6 +592,23 @@ enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decodin
     return code;
 }
 
+static uint32_t index_crc(const void *context, size_t i) {
+    const struct k3huf_run_driver *run = context;
+    struct k3huf_block block;
+    k3huf_block_init(&block, &run->index, &run->stripe_header, (uint32_t)i);
+    return block.crc;
+}
+
+/* Join the open stripe's CRC, as its index has it, to those before. */
+static void join_stripe(struct k3huf_run_driver *run) {
+    if (run->index.nblocks > 0) {
+        const uint64_t block_bytes = (uint64_t)2 << run->index.block_log2;
+        const uint64_t last_bytes = run->stripe_header.raw_bytes - (run->index.nblocks - 1u) * block_bytes;
+        const uint32_t crc = k3huf_crc32c_join_all(index_crc, run, run->index.nblocks, block_bytes, last_bytes);
+        run->facts.crc = k3huf_crc32c_join(run->facts.crc, crc, run->stripe_header.raw_bytes);
+    }
+}
+
 enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts *facts, struct k3huf_fault *fault) {
     struct k3huf_run_driver *run =
         run_new(input->name, input, (struct k3huf_decoding){.threads = 1}, NULL, NULL, fault);
@@ -598,7 +616,10 @@ enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts
     enum k3huf_exit code = open_run(run, fault);
     while (code == K3HUF_EXIT_OK && run->stripe < run->header.nstripes) {
         code = open_stripe(run, fault);
-        if (code == K3HUF_EXIT_OK) { code = close_stripe(run, fault); }
+        if (code == K3HUF_EXIT_OK) {
+            join_stripe(run);
+            code = close_stripe(run, fault);
+        }
     }
     if (code == K3HUF_EXIT_OK) { code = check_end(run, fault); }
     *facts = run->facts;

@@ -35,12 +35,14 @@ uint32_t k3huf_piece_crc(const struct k3huf_piece *piece);
  * fault. */
 typedef enum k3huf_exit k3huf_take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault);
 
-/* What was decoded. */
+/* What was decoded, or walked. */
 struct k3huf_run_facts {
     uint64_t run_bytes;
+    uint64_t raw_bytes; /* as the run's header has it */
     uint32_t nstripes;
     uint32_t indexed; /* stripes with a block index */
     uint64_t blocks;  /* in all of them */
+    uint32_t crc;     /* only walked: CRC-32C of the stripes with a block index, joined from those of their blocks */
 };
 
 /* How to decode. */
@@ -59,7 +61,8 @@ enum k3huf_exit k3huf_decode_run(struct k3huf_input *input, struct k3huf_decodin
                                  struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
 /* Read the run's header, and header and index of every stripe, and no more. Only for seekable inputs. What stripes are
- * there, where, and which have an index is certain then: the sizes add up and the last stripe ends the input. */
+ * there, where, and which have an index is certain then: the sizes add up and the last stripe ends the input; and so
+ * is, where all have one, what CRC the decoded run has, if its blocks have theirs. */
 enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts *facts, struct k3huf_fault *fault);
 
 /* Decode the bytes `from` ... `to` - 1 of the decoded run and no others but those of the blocks (or, without an index,

@@ -16,11 +16,21 @@ void k3huf_drive_init(struct k3huf_drive *drive, struct k3huf_session *session) 
     *drive = (struct k3huf_drive){.session = session};
 }
 
+static void free_archive(struct k3huf_drive_archive *archive) {
+    for (uint32_t i = 0; archive != NULL && archive->run != NULL && i < archive->archive.page.nentries; i++) {
+        free(archive->run[i].text);
+    }
+    if (archive != NULL) {
+        k3huf_archive_close(&archive->archive);
+        free(archive->run);
+        free(archive->name);
+    }
+    free(archive);
+}
+
 void k3huf_drive_free(struct k3huf_drive *drive) {
     for (uint32_t i = 0; i < drive->archives; i++) {
-        k3huf_archive_close(&drive->archive[i]->archive);
-        free(drive->archive[i]->name);
-        free(drive->archive[i]);
+        free_archive(drive->archive[i]);
     }
     free(drive->archive);
     free(drive->table);
@@ -42,24 +52,29 @@ static enum k3huf_exit run_job(struct k3huf_drive *drive, const char *name, cons
                                struct k3huf_completion *completion, struct k3huf_fault *fault) {
     k3huf_session_submit(drive->session, job);
     const enum k3huf_exit code = k3huf_session_wait(drive->session, completion, fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
+    drive->lost = code != K3HUF_EXIT_OK;
+    if (drive->lost) { return code; }
     return completion->status == 0 ? code : k3huf_session_job_fault(name, completion, fault);
 }
 
-struct k3huf_copying {
-    struct k3huf_drive *drive;
-    const char *name;
-    uint64_t base; /* byte of the drive that offset 0 stands for */
-};
+static enum k3huf_exit cut_short(const struct k3huf_drive_archive *archive, uint64_t offset,
+                                 struct k3huf_fault *fault) {
+    return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, archive->name, NULL,
+                           "offset %" PRIu64 ": the archive is cut short: the drive ends", offset);
+}
 
-/* A k3huf_archive_get. */
+/* A k3huf_input_get: `context` is an archive, whose bytes those are. */
 static enum k3huf_exit copy(void *context, uint64_t offset, uint8_t *to, size_t size, struct k3huf_fault *fault) {
-    const struct k3huf_copying *copying = context;
-    struct k3huf_drive *drive = copying->drive;
+    const struct k3huf_drive_archive *archive = context;
+    struct k3huf_drive *drive = archive->drive;
+    const uint64_t end = drive_bytes(drive);
+    if (archive->offset > end || offset > end - archive->offset || size > end - archive->offset - offset) {
+        return cut_short(archive, offset, fault);
+    }
     const uint32_t lba_bytes = drive->session->device.lba_bytes;
     while (size > 0) {
         const uint64_t now = least(size, room(drive));
-        const uint64_t at = copying->base + offset;
+        const uint64_t at = archive->offset + offset;
         const struct k3huf_job job = {.kind = K3HUF_KIND_COPY,
                                       .lba = at / lba_bytes,
                                       .offset = at % lba_bytes,
@@ -67,14 +82,10 @@ static enum k3huf_exit copy(void *context, uint64_t offset, uint8_t *to, size_t 
                                       .destination = K3HUF_SESSION_FREE,
                                       .destination_bytes = now};
         struct k3huf_completion c;
-        if (at > drive_bytes(drive) || size > drive_bytes(drive) - at) {
-            return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, copying->name, NULL,
-                                   "offset %" PRIu64 ": the archive is cut short: the drive ends", offset);
-        }
         if (now == 0) {
             return k3huf_fault_set(fault, K3HUF_EXIT_IO, drive->session->name, NULL, "has no room for a table");
         }
-        const enum k3huf_exit code = run_job(drive, copying->name, &job, &c, fault);
+        const enum k3huf_exit code = run_job(drive, archive->name, &job, &c, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
         memcpy(to, drive->session->window.bytes + K3HUF_SESSION_FREE, (size_t)now);
         to += now;
@@ -86,6 +97,41 @@ static enum k3huf_exit copy(void *context, uint64_t offset, uint8_t *to, size_t 
 
 /* ---- the image's table of contents */
 
+static const uint8_t *entry_at(const struct k3huf_drive *drive, uint32_t number) {
+    return drive->table + K3HUF_IMAGE_HEAD_BYTES + number * K3HUF_IMAGE_ENTRY_BYTES;
+}
+
+static const char *entry_name(const uint8_t *entry) { return (const char *)entry + K3HUF_IMAGE_NAME; }
+
+/* Whether two entries have a byte of the drive in common. */
+static bool overlap(const uint8_t *a, const uint8_t *b) {
+    const uint64_t a_at = k3huf_get64(a + K3HUF_IMAGE_OFFSET);
+    const uint64_t b_at = k3huf_get64(b + K3HUF_IMAGE_OFFSET);
+    const uint64_t a_bytes = k3huf_get64(a + K3HUF_IMAGE_RUN_BYTES);
+    const uint64_t b_bytes = k3huf_get64(b + K3HUF_IMAGE_RUN_BYTES);
+    return a_bytes > 0 && b_bytes > 0 && (a_at <= b_at ? b_at - a_at < a_bytes : a_at - b_at < b_bytes);
+}
+
+/* A name stands for one thing. And entries have bytes of their own, so that what the tables of all archives take here
+ * is bounded by what is on the drive. */
+static enum k3huf_exit check_entries(const struct k3huf_drive *drive, struct k3huf_fault *fault) {
+    for (uint32_t i = 0; i < drive->entries; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            const uint8_t *a = entry_at(drive, j);
+            const uint8_t *b = entry_at(drive, i);
+            if (strcmp(entry_name(a), entry_name(b)) == 0) {
+                return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, TABLE, NULL, "two entries have the name %s",
+                                       entry_name(a));
+            }
+            if (overlap(a, b)) {
+                return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, TABLE, NULL, "%s and %s overlap", entry_name(a),
+                                       entry_name(b));
+            }
+        }
+    }
+    return K3HUF_EXIT_OK;
+}
+
 /* Have the firmware read the table, and check it once more here. */
 static enum k3huf_exit fetch_table(struct k3huf_drive *drive, struct k3huf_fault *fault) {
     struct k3huf_completion c;
@@ -95,7 +141,7 @@ static enum k3huf_exit fetch_table(struct k3huf_drive *drive, struct k3huf_fault
                                   .destination = K3HUF_SESSION_FREE,
                                   .destination_bytes = most};
     if (drive->table != NULL) { return K3HUF_EXIT_OK; }
-    const enum k3huf_exit code = run_job(drive, TABLE, &job, &c, fault);
+    enum k3huf_exit code = run_job(drive, TABLE, &job, &c, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     uint8_t *table = malloc(K3HUF_IMAGE_BYTES_MAX);
     if (table == NULL) { return k3huf_fault_memory(fault, K3HUF_IMAGE_BYTES_MAX); }
@@ -108,14 +154,14 @@ static enum k3huf_exit fetch_table(struct k3huf_drive *drive, struct k3huf_fault
     }
     drive->table = table;
     drive->entries = (table_bytes - K3HUF_IMAGE_HEAD_BYTES) / K3HUF_IMAGE_ENTRY_BYTES;
-    return K3HUF_EXIT_OK;
+    code = check_entries(drive, fault);
+    if (code != K3HUF_EXIT_OK) {
+        free(drive->table);
+        drive->table = NULL;
+        drive->entries = 0;
+    }
+    return code;
 }
-
-static const uint8_t *entry_at(const struct k3huf_drive *drive, uint32_t number) {
-    return drive->table + K3HUF_IMAGE_HEAD_BYTES + number * K3HUF_IMAGE_ENTRY_BYTES;
-}
-
-static const char *entry_name(const uint8_t *entry) { return (const char *)entry + K3HUF_IMAGE_NAME; }
 
 static bool entry_is_archive(const uint8_t *entry) {
     return k3huf_get32(entry + K3HUF_IMAGE_KIND) == K3HUF_IMAGE_KIND_ARCHIVE;
@@ -155,32 +201,39 @@ static enum k3huf_exit open_archive(struct k3huf_drive *drive, const char *name,
                                     struct k3huf_drive_archive **opened, struct k3huf_fault *fault) {
     for (uint32_t i = 0; i < drive->archives; i++) {
         *opened = drive->archive[i];
-        if (strcmp((*opened)->name, name) == 0) { return K3HUF_EXIT_OK; }
+        if ((*opened)->offset == offset && strcmp((*opened)->name, name) == 0) { return K3HUF_EXIT_OK; }
     }
     struct k3huf_drive_archive *archive = calloc(1, sizeof *archive);
     struct k3huf_drive_archive **all = realloc(drive->archive, (drive->archives + (size_t)1) * sizeof(void *));
     if (all != NULL) { drive->archive = all; }
     if (archive != NULL) { archive->name = strdup(name); }
     if (archive == NULL || all == NULL || archive->name == NULL) {
-        if (archive != NULL) { free(archive->name); }
-        free(archive);
+        free_archive(archive);
         return k3huf_fault_memory(fault, sizeof *archive);
     }
+    archive->drive = drive;
     archive->offset = offset;
-    struct k3huf_copying copying = {drive, archive->name, offset};
     enum k3huf_exit code = K3HUF_EXIT_OK;
     if (bytes == 0) {
         uint8_t page[K3HUF_ARCHIVE_PAGE] = {0};
-        code = copy(&copying, 0, page, sizeof page, fault);
+        code = copy(archive, 0, page, sizeof page, fault);
         bytes = k3huf_archive_page_bytes(page);
+        if (bytes < sizeof page) { bytes = sizeof page; /* what it is instead is said when it is opened */ }
     }
     if (code == K3HUF_EXIT_OK) {
-        code = k3huf_archive_open_by(&archive->archive, archive->name, bytes, copy, &copying, fault);
+        k3huf_input_by(&archive->input, copy, archive, bytes, archive->name);
+        code = k3huf_archive_open(&archive->archive, &archive->input, fault);
+    }
+    if (code == K3HUF_EXIT_OK && archive->archive.page.archive_bytes > drive_bytes(drive) - offset) {
+        code = cut_short(archive, drive_bytes(drive) - offset, fault);
+    }
+    if (code == K3HUF_EXIT_OK) {
+        const uint32_t n = archive->archive.page.nentries;
+        archive->run = calloc(n == 0 ? 1 : n, sizeof *archive->run);
+        if (archive->run == NULL) { code = k3huf_fault_memory(fault, n * sizeof *archive->run); }
     }
     if (code != K3HUF_EXIT_OK) {
-        k3huf_archive_close(&archive->archive);
-        free(archive->name);
-        free(archive);
+        free_archive(archive);
         return code;
     }
     drive->archive[drive->archives++] = archive;
@@ -197,15 +250,47 @@ static enum k3huf_exit open_entry(struct k3huf_drive *drive, const uint8_t *entr
     return open_archive(drive, entry_name(entry), k3huf_get64(entry + K3HUF_IMAGE_OFFSET), bytes, opened, fault);
 }
 
-void k3huf_wanted_whole(struct k3huf_wanted *wanted) {
-    wanted->kind = K3HUF_KIND_DECODE;
-    wanted->brought = wanted->entry_bytes;
-    wanted->skip = wanted->from;
-    wanted->from = 0;
+/* Find out, once, whether an entry's run is the one that the archive's table tells of. That it is not is for those who
+ * want some of it; a fault here is one of the session. */
+static enum k3huf_exit look_at_run(struct k3huf_drive_archive *from, uint32_t number,
+                                   const struct k3huf_archive_entry *entry, struct k3huf_fault *fault) {
+    struct k3huf_drive_run *run = &from->run[number];
+    if (run->known) { return K3HUF_EXIT_OK; }
+    char label[K3HUF_ENTRY_LABEL_BYTES];
+    struct k3huf_input view;
+    k3huf_archive_label(label, from->name, k3huf_archive_name(&from->archive, entry->name_at), entry->name_bytes,
+                        entry->offset);
+    k3huf_input_view(&view, &from->input, entry->offset, entry->bytes, label);
+    run->code = k3huf_archive_check_run(&view, entry, &run->indexed, fault);
+    if (from->drive->lost || run->code == K3HUF_EXIT_INTERNAL) { return run->code; }
+    if (run->code != K3HUF_EXIT_OK) {
+        run->text = strdup(fault->text);
+        if (run->text == NULL) { return k3huf_fault_memory(fault, strlen(fault->text)); }
+    }
+    run->known = true;
+    return K3HUF_EXIT_OK;
+}
+
+/* Some of a run: a part, if its blocks have CRCs and they are those of the entry; where it has none, all of it. */
+static enum k3huf_exit want_part(struct k3huf_drive_archive *from, uint32_t number,
+                                 const struct k3huf_archive_entry *entry, struct k3huf_wanted *wanted,
+                                 struct k3huf_fault *fault) {
+    const struct k3huf_drive_run *run = &from->run[number];
+    const enum k3huf_exit code = look_at_run(from, number, entry, fault);
+    wanted->kind = K3HUF_KIND_PART;
+    wanted->refused = run->text;
+    wanted->refused_code = run->code;
+    if (code == K3HUF_EXIT_OK && run->text == NULL && !run->indexed) {
+        wanted->kind = K3HUF_KIND_DECODE;
+        wanted->brought = wanted->entry_bytes;
+        wanted->skip = wanted->from;
+        wanted->from = 0;
+    }
+    return code;
 }
 
 /* Where the tensor's bytes are: all of an entry, or some of it. */
-static enum k3huf_exit give_tensor(const struct k3huf_drive_archive *from, const struct k3huf_archive_tensor *tensor,
+static enum k3huf_exit give_tensor(struct k3huf_drive_archive *from, const struct k3huf_archive_tensor *tensor,
                                    k3huf_take_wanted *take, void *context, struct k3huf_fault *fault) {
     const struct k3huf_archive *archive = &from->archive;
     struct k3huf_wanted wanted = {.kind = K3HUF_KIND_NONE,
@@ -219,6 +304,7 @@ static enum k3huf_exit give_tensor(const struct k3huf_drive_archive *from, const
     if (wanted.name == NULL) { return k3huf_fault_memory(fault, size); }
     (void)snprintf(wanted.name, size, "%s/%.*s", from->name, (int)tensor->name_bytes,
                    k3huf_archive_name(archive, tensor->name_at));
+    enum k3huf_exit code = K3HUF_EXIT_OK;
     if (tensor->bytes > 0) {
         struct k3huf_archive_entry entry;
         k3huf_archive_entry_read(archive->toc, tensor->entry, &entry);
@@ -231,26 +317,32 @@ static enum k3huf_exit give_tensor(const struct k3huf_drive_archive *from, const
             wanted.kind = K3HUF_KIND_COPY;
             wanted.from = at;
         } else if (entry.kind == K3HUF_ENTRY_RUN) {
-            wanted.kind = tensor->bytes == entry.raw_bytes ? K3HUF_KIND_DECODE : K3HUF_KIND_PART;
+            wanted.kind = K3HUF_KIND_DECODE;
             wanted.from = at;
+            if (tensor->bytes < entry.raw_bytes) { code = want_part(from, tensor->entry, &entry, &wanted, fault); }
         }
+    }
+    if (code != K3HUF_EXIT_OK) {
+        free(wanted.name);
+        return code;
     }
     return take(context, &wanted, fault);
 }
 
 /* Whether a tensor's name matches; a name is not ended by 0. NULL matches every one. */
-static bool matches(const struct k3huf_drive_archive *from, const struct k3huf_archive_tensor *tensor,
-                    const char *pattern) {
-    char name[4096];
-    if (pattern == NULL) { return true; }
-    if (tensor->name_bytes >= sizeof name) { return false; }
-    memcpy(name, k3huf_archive_name(&from->archive, tensor->name_at), tensor->name_bytes);
-    name[tensor->name_bytes] = '\0';
-    return fnmatch(pattern, name, 0) == 0;
+static enum k3huf_exit matches(const struct k3huf_drive_archive *from, const struct k3huf_archive_tensor *tensor,
+                               const char *pattern, bool *does, struct k3huf_fault *fault) {
+    *does = true;
+    if (pattern == NULL) { return K3HUF_EXIT_OK; }
+    char *name = strndup(k3huf_archive_name(&from->archive, tensor->name_at), tensor->name_bytes);
+    if (name == NULL) { return k3huf_fault_memory(fault, tensor->name_bytes); }
+    *does = fnmatch(pattern, name, 0) == 0;
+    free(name);
+    return K3HUF_EXIT_OK;
 }
 
 /* The tensor of that name, or all that match it; NULL: all. */
-static enum k3huf_exit give_tensors(const struct k3huf_drive_archive *from, const char *name, k3huf_take_wanted *take,
+static enum k3huf_exit give_tensors(struct k3huf_drive_archive *from, const char *name, k3huf_take_wanted *take,
                                     void *context, struct k3huf_fault *fault) {
     struct k3huf_archive_tensor tensor;
     if (name != NULL && k3huf_archive_find(&from->archive, name, &tensor)) {
@@ -260,12 +352,14 @@ static enum k3huf_exit give_tensors(const struct k3huf_drive_archive *from, cons
     enum k3huf_exit code = K3HUF_EXIT_OK;
     for (uint32_t i = 0; i < from->archive.page.ntensors && code == K3HUF_EXIT_OK; i++) {
         k3huf_archive_tensor_read(&from->archive.page, from->archive.toc, i, &tensor);
-        if (matches(from, &tensor, name)) {
+        bool does = false;
+        code = matches(from, &tensor, name, &does, fault);
+        if (code == K3HUF_EXIT_OK && does) {
             any = true;
             code = give_tensor(from, &tensor, take, context, fault);
         }
     }
-    if (!any) {
+    if (code == K3HUF_EXIT_OK && !any) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, from->name, NULL, "has no tensor '%s' (--list %s shows them)",
                                name, from->name);
     }
@@ -368,6 +462,13 @@ enum k3huf_exit k3huf_drive_all(struct k3huf_drive *drive, k3huf_take_wanted *ta
 /* ---- printing */
 
 static enum k3huf_exit print_table(const struct k3huf_drive *drive, bool json, struct k3huf_fault *fault) {
+    for (uint32_t i = 0; json && i < drive->entries; i++) {
+        const char *name = entry_name(entry_at(drive, i));
+        if (!k3huf_json_holds(name, strlen(name))) {
+            return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, TABLE, NULL,
+                                   "a name is not UTF-8, and --json cannot tell it");
+        }
+    }
     json_t *runs = json_array();
     json_t *archives = json_array();
     for (uint32_t i = 0; i < drive->entries; i++) {
@@ -382,7 +483,8 @@ static enum k3huf_exit print_table(const struct k3huf_drive *drive, bool json, s
                                               (json_int_t)run_bytes, is_archive ? "source_bytes" : "raw_bytes",
                                               (json_int_t)raw_bytes));
         if (!json) {
-            printf("%s: byte %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n", entry_name(entry), offset,
+            k3huf_print_name(stdout, entry_name(entry), strlen(entry_name(entry)));
+            printf(": byte %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n", offset,
                    is_archive ? "an archive of " : "", run_bytes, raw_bytes);
         }
     }

@@ -11,7 +11,8 @@
 #define K3HUF_KIND_NONE 0u /* no job: there are no bytes, or all of them are zeros */
 
 /* Something to bring from the drive: a job, but for its destination. Of an archive nothing is to go unchecked: of a
- * stored entry all is read, whatever is brought, since the entry's CRC is all that there is. */
+ * stored entry all is read, whatever is brought, since the entry's CRC is all that there is; so it is of a run without
+ * block index. A part is only of a run whose block index has been found to be the one of the archive's entry. */
 struct k3huf_wanted {
     char *name;         /* malloc'ed; whoever takes it frees it */
     uint32_t kind;      /* K3HUF_KIND_DECODE, _PART, _COPY or _NONE */
@@ -27,23 +28,35 @@ struct k3huf_wanted {
     uint32_t entry_crc;
     uint64_t source_at; /* the wanted bytes' place in the source, the file that was packed */
     uint64_t source_bytes;
+    /* Why it cannot be brought, as a fault has it, and its code; NULL: it can. The drive's. */
+    const char *refused;
+    enum k3huf_exit refused_code;
 };
-
-/* Turn a part into the whole run, to be checked by the entry's CRC: for runs whose blocks have none. */
-void k3huf_wanted_whole(struct k3huf_wanted *wanted);
 
 /* Takes what was found. What it returns stops the search, unless it is K3HUF_EXIT_OK. */
 typedef enum k3huf_exit k3huf_take_wanted(void *context, struct k3huf_wanted *wanted, struct k3huf_fault *fault);
 
+/* What was found out of an entry that is a run (k3huf_archive_check_run). */
+struct k3huf_drive_run {
+    bool known;
+    bool indexed;
+    enum k3huf_exit code;
+    char *text; /* malloc'ed, of the fault; NULL: it is sound */
+};
+
 /* An archive on the drive. */
 struct k3huf_drive_archive {
+    struct k3huf_drive *drive;
     char *name; /* malloc'ed */
     uint64_t offset;
-    struct k3huf_archive archive; /* its `input` is NULL */
+    struct k3huf_input input; /* reads through the firmware */
+    struct k3huf_archive archive;
+    struct k3huf_drive_run *run; /* malloc'ed, one an entry */
 };
 
 struct k3huf_drive {
     struct k3huf_session *session;
+    bool lost;      /* the firmware did not answer: nothing more is to be asked of it */
     uint8_t *table; /* malloc'ed; NULL: not asked for yet */
     uint32_t entries;
     struct k3huf_drive_archive **archive; /* malloc'ed, and each of them */

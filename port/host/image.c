@@ -46,6 +46,10 @@ static enum k3huf_exit name_run(struct image *image, uint32_t number, struct k3h
                                K3HUF_IMAGE_NAME_BYTES - 1u);
     }
     memcpy(run->name, name, strlen(name) + 1);
+    if (image->json && !k3huf_json_holds(name, strlen(name))) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->input.name, NULL,
+                               "its name is not UTF-8, and --json cannot tell it");
+    }
     for (uint32_t i = 0; i < number; i++) {
         if (strcmp(image->run[i].name, run->name) == 0) {
             return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, run->input.name, NULL, "two runs have the name %s", name);
@@ -190,7 +194,8 @@ static enum k3huf_exit report(const struct image *image, struct k3huf_fault *fau
     FILE *to = strcmp(image->name, "-") == 0 ? stderr : stdout;
     for (uint32_t i = 0; i < image->runs; i++) {
         const struct placed_run *run = &image->run[i];
-        (void)fprintf(to, "%s: LBA %" PRIu64 " + %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n", run->name,
+        k3huf_print_name(to, run->name, strlen(run->name));
+        (void)fprintf(to, ": LBA %" PRIu64 " + %" PRIu64 ", %s%" PRIu64 " bytes, decode to %" PRIu64 "\n",
                       run->offset / image->lba_bytes, run->offset % image->lba_bytes,
                       run->archive ? "an archive of " : "", run->input.size, run->raw_bytes);
     }
@@ -238,6 +243,10 @@ static enum k3huf_exit run_image(int argc, char **argv, bool *help, struct k3huf
     code = k3huf_option_operands(argc, argv, 2, 1 + (int)K3HUF_IMAGE_ENTRIES_MAX, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     image.name = argv[optind];
+    if (image.json && !k3huf_json_holds(image.name, strlen(image.name))) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, image.name, NULL,
+                               "its name is not UTF-8, and --json cannot tell it");
+    }
     if (strcmp(image.name, "-") == 0 && image.json) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL,
                                "image: standard output cannot hold both the image and --json");

@@ -51,6 +51,11 @@ enum k3huf_exit k3huf_input_adopt(struct k3huf_input *input, int fd, const char 
     return look(input, fault);
 }
 
+void k3huf_input_by(struct k3huf_input *input, k3huf_input_get *get, void *context, uint64_t size, const char *name) {
+    *input = (struct k3huf_input){
+        .name = name, .fd = -1, .seekable = true, .size = size, .view = true, .get = get, .context = context};
+}
+
 void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, uint64_t offset, uint64_t size,
                       const char *name) {
     *view = *of;
@@ -83,6 +88,12 @@ enum k3huf_exit k3huf_input_read_at(struct k3huf_input *input, uint64_t offset, 
         size = offset >= input->size ? 0 : size < input->size - offset ? size : (size_t)(input->size - offset);
     }
     offset += input->base;
+    if (input->get != NULL) {
+        const enum k3huf_exit code =
+            size == 0 ? K3HUF_EXIT_OK : input->get(input->context, offset, buffer, size, fault);
+        *got = code == K3HUF_EXIT_OK ? size : 0;
+        return code;
+    }
     if (input->memory != NULL) {
         if (offset < input->base + input->size) {
             const uint64_t left = input->base + input->size - offset;

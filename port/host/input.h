@@ -1,4 +1,5 @@
-/* input.h - one input: a file that can be read at any offset, a stream, or a stream held in memory.
+/* input.h - one input: a file that can be read at any offset, a stream, a stream held in memory, or whatever a function
+ * reads.
  *
  * Reading only. Short reads and interrupted calls are dealt with here; callers get all they ask for, or the end.
  */
@@ -8,6 +9,10 @@
 #include <time.h>
 
 #include "fault.h"
+
+/* Reads `size` bytes at `offset`: all of them, or it is a fault. */
+typedef enum k3huf_exit k3huf_input_get(void *context, uint64_t offset, uint8_t *to, size_t size,
+                                        struct k3huf_fault *fault);
 
 struct k3huf_input {
     const char *name; /* for messages; the caller's */
@@ -21,6 +26,8 @@ struct k3huf_input {
     struct timespec mtime; /* when it was opened; regular files only */
     struct timespec ctime; /* the same */
     uint8_t *memory;       /* all of a stream after k3huf_input_slurp(), else NULL */
+    k3huf_input_get *get;  /* reads it, where there is no file; else NULL */
+    void *context;         /* of `get` */
 };
 
 /* Open a file for reading; "-" is standard input. A regular file or block device is seekable (standard input too, where
@@ -30,6 +37,10 @@ enum k3huf_exit k3huf_input_open(struct k3huf_input *input, const char *name, st
 
 /* Read an open descriptor of a regular file; it stays the caller's and open. */
 enum k3huf_exit k3huf_input_adopt(struct k3huf_input *input, int fd, const char *name, struct k3huf_fault *fault);
+
+/* A seekable input of `size` bytes that a function reads; it needs no closing. `name` and `context` stay the caller's.
+ */
+void k3huf_input_by(struct k3huf_input *input, k3huf_input_get *get, void *context, uint64_t size, const char *name);
 
 /* A view: bytes `offset` up to `offset + size` of a seekable input as an input of their own, `name` for messages. It is
  * good as long as that one is open, and needs no closing. They must lie inside it. */

@@ -1,7 +1,7 @@
 /* json_print.c - see json_print.h. */
 #include "json_print.h"
 
-#include <stdio.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +16,19 @@ enum k3huf_exit k3huf_json_print(json_t *root, struct k3huf_fault *fault) {
     printf("%s\n", text);
     free(text);
     return K3HUF_EXIT_OK;
+}
+
+bool k3huf_json_holds(const char *name, size_t size) {
+    json_t *text = json_stringn(name, size);
+    const bool holds = text != NULL;
+    json_decref(text);
+    return holds;
+}
+
+void k3huf_print_name(FILE *to, const char *name, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        (void)fputc(iscntrl((unsigned char)name[i]) ? '?' : name[i], to);
+    }
 }
 
 /* Bytes of the character that `text` begins with; 0: none. The library says what is one. */

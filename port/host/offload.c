@@ -1,6 +1,5 @@
 /* offload.c - k3huf_host offload: have runs and tensors of a drive brought into a window of this machine's memory by
  * the firmware behind it (session.h, drive.h), wait, compare, report. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +23,12 @@ struct task {
     const char *original; /* NULL: not compared */
     uint64_t destination; /* in the window, of what is brought */
     bool done;
-    bool again; /* replaced by a later task */
-    bool same;  /* compared, and no difference */
+    uint32_t lap;     /* how often the window has been begun anew */
+    uint64_t end;     /* of its room in the window; destination: it has none */
+    bool overwritten; /* by a later one */
+    bool wrong;       /* what the firmware brought, or would, is not what is wanted */
+    char *why;        /* malloc'ed, then; NULL where memory is short */
+    bool same;        /* compared, and no difference */
     struct k3huf_completion completion;
     uint64_t bytes; /* that are as wanted */
     uint32_t crc;   /* of them */
@@ -43,6 +46,7 @@ struct offload {
     uint32_t tasks, capacity;
     const char *original; /* of the tasks being added */
     uint64_t free;        /* the window's first byte behind the last task's */
+    uint32_t lap;
 };
 
 /* ---- which jobs */
@@ -50,6 +54,11 @@ struct offload {
 /* A k3huf_take_wanted. */
 static enum k3huf_exit add_task(void *context, struct k3huf_wanted *wanted, struct k3huf_fault *fault) {
     struct offload *o = context;
+    if (o->json && !k3huf_json_holds(wanted->name, strlen(wanted->name))) {
+        free(wanted->name);
+        return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, o->window, NULL,
+                               "a name on the drive is not UTF-8, and --json cannot tell it");
+    }
     if (o->tasks == o->capacity) {
         const uint32_t capacity = o->capacity == 0 ? 64 : 2 * o->capacity;
         struct task *grown = realloc(o->task, capacity * sizeof *grown);
@@ -156,10 +165,12 @@ static enum k3huf_exit compare_tensor(const struct offload *o, const struct task
                                 task->want.source_at, fault);
 }
 
-/* What a task brought is in the window, as its completion tells: look at both. */
-static enum k3huf_exit check_task(struct offload *o, struct task *task, struct k3huf_fault *fault) {
+/* What a task brought is in the window, as its completion tells: look at both. A fault where it is not all that is
+ * wanted, and nothing else. */
+static enum k3huf_exit check_task(const struct offload *o, struct task *task, struct k3huf_fault *fault) {
     const struct k3huf_wanted *want = &task->want;
     const struct k3huf_completion *c = &task->completion;
+    if (want->refused != NULL) { return k3huf_fault_set(fault, want->refused_code, NULL, NULL, "%s", want->refused); }
     if (want->of_archive && (c->status == K3HUF_JOB_E_DESTINATION_SMALL || c->status == K3HUF_JOB_E_PART ||
                              (c->status == 0 && c->bytes != want->brought))) {
         return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, want->name, NULL,
@@ -179,31 +190,34 @@ static enum k3huf_exit check_task(struct offload *o, struct task *task, struct k
     task->bytes = want->of_archive ? want->bytes : c->bytes;
     task->crc =
         task->bytes == c->bytes ? crc : k3huf_crc32c_long(k3huf_isa(), 0, brought + want->skip, (size_t)task->bytes);
-    if (task->original == NULL) { return K3HUF_EXIT_OK; }
+    return K3HUF_EXIT_OK;
+}
+
+static enum k3huf_exit compare_task(const struct offload *o, struct task *task, struct k3huf_fault *fault) {
     struct k3huf_input original;
     enum k3huf_exit code = k3huf_input_open(&original, task->original, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    code = want->of_archive ? compare_tensor(o, task, &original, fault) : compare_run(o, task, &original, fault);
+    code = task->want.of_archive ? compare_tensor(o, task, &original, fault) : compare_run(o, task, &original, fault);
     k3huf_input_close(&original);
     task->same = code == K3HUF_EXIT_OK;
     return code;
 }
 
-/* The same for task `number`; one that cannot be checked as it is comes again, in another way. */
-static enum k3huf_exit finish_task(struct offload *o, uint32_t number, struct k3huf_fault *fault) {
-    struct task *task = &o->task[number];
+static enum k3huf_exit finish_task(const struct offload *o, struct task *task, struct k3huf_fault *fault) {
+    const enum k3huf_exit code = check_task(o, task, fault);
     task->done = true;
-    if (task->want.kind == K3HUF_KIND_PART && task->completion.status == K3HUF_JOB_E_NO_INDEX &&
-        (o->options & K3HUF_OPTION_REQUIRE_INDEX) == 0) {
-        struct k3huf_wanted whole = task->want;
-        k3huf_wanted_whole(&whole);
-        task->again = true;
-        task->want.name = NULL;
-        o->original = task->original;
-        return add_task(o, &whole, fault); /* may move the tasks */
-    }
-    return check_task(o, task, fault);
+    if (code == K3HUF_EXIT_OK) { return task->original == NULL ? code : compare_task(o, task, fault); }
+    task->wrong = task->completion.status == 0;
+    if (task->wrong) { task->why = strdup(fault->text); }
+    return code;
 }
+
+/* No job is made of zeros, or of what would not be what is wanted. */
+static bool needs_no_job(const struct task *task) {
+    return task->want.kind == K3HUF_KIND_NONE || task->want.refused != NULL;
+}
+
+static uint64_t room_for(const struct task *task) { return task->want.refused == NULL ? task->want.brought : 0; }
 
 /* Bytes that are all zeros, or none, are put there without the firmware. */
 static void put_zeros(struct offload *o, struct task *task, uint64_t room) {
@@ -220,18 +234,25 @@ static void put_zeros(struct offload *o, struct task *task, uint64_t room) {
  * there already, or from the beginning again where the first of them finds no room. Returns the first one that is
  * not. */
 static uint32_t submit_batch(struct offload *o, uint32_t first) {
-    uint64_t at = o->task[first].want.brought > o->session.window.size - o->free ? K3HUF_SESSION_FREE : o->free;
+    const bool anew = room_for(&o->task[first]) > o->session.window.size - o->free;
+    uint64_t at = anew ? K3HUF_SESSION_FREE : o->free;
     uint32_t i = first;
     for (; i < o->tasks && i - first < K3HUF_SESSION_ENTRIES; i++) {
         struct task *task = &o->task[i];
         const struct k3huf_wanted *want = &task->want;
         const uint32_t lba_bytes = o->session.device.lba_bytes;
         const uint64_t room = o->session.window.size - at;
-        if (want->brought > room && i > first) { break; }
+        const uint64_t brought = room_for(task);
+        if (brought > room && i > first) { break; }
+        o->lap += anew && i == first && brought <= room;
+        task->lap = o->lap;
         task->destination = at;
+        task->end = brought <= room ? at + brought : at;
         /* A part of a run without index would come unchecked. */
         const uint32_t strict = want->kind == K3HUF_KIND_PART ? K3HUF_OPTION_REQUIRE_INDEX : 0;
-        if (want->kind == K3HUF_KIND_NONE) {
+        if (want->refused != NULL) {
+            k3huf_completion_clear(&task->completion);
+        } else if (want->kind == K3HUF_KIND_NONE) {
             put_zeros(o, task, room);
         } else {
             const struct k3huf_job job = {.id = i,
@@ -245,10 +266,10 @@ static uint32_t submit_batch(struct offload *o, uint32_t first) {
                                           .from = want->from};
             k3huf_session_submit(&o->session, &job);
         }
-        if (want->brought > room) { /* the firmware will say so */
+        if (brought > room) { /* the firmware will say so */
             return i + 1;
         }
-        const uint64_t taken = (want->brought + PAGE - 1) / PAGE * PAGE;
+        const uint64_t taken = (brought + PAGE - 1) / PAGE * PAGE;
         at += taken < room ? taken : room;
         o->free = at;
     }
@@ -263,18 +284,33 @@ static enum k3huf_exit next_result(struct offload *o, uint32_t begin, uint32_t e
     bool got = false;
     *task = NULL;
     while (*zeros < end && *task == NULL) {
-        if (o->task[*zeros].want.kind == K3HUF_KIND_NONE) { *task = &o->task[*zeros]; }
+        if (needs_no_job(&o->task[*zeros])) { *task = &o->task[*zeros]; }
         ++*zeros;
     }
     if (*task != NULL) { return K3HUF_EXIT_OK; }
     const enum k3huf_exit code = k3huf_session_poll(&o->session, &c, &got, fault);
     if (code != K3HUF_EXIT_OK || !got) { return code; }
-    if (c.id < begin || c.id >= end || o->task[c.id].done || o->task[c.id].want.kind == K3HUF_KIND_NONE) {
+    if (c.id < begin || c.id >= end || o->task[c.id].done || needs_no_job(&o->task[c.id])) {
         return k3huf_fault_set(fault, K3HUF_EXIT_IO, o->window, NULL, "a completion for no job of ours");
     }
     *task = &o->task[c.id];
     (*task)->completion = c;
     return K3HUF_EXIT_OK;
+}
+
+/* Each lap fills the window from its beginning up to where its last task ends. */
+static void mark_overwritten(struct offload *o) {
+    uint64_t lap_end = K3HUF_SESSION_FREE;   /* of the tasks looked at that are of one lap */
+    uint64_t later_end = K3HUF_SESSION_FREE; /* of all laps behind that one */
+    for (uint32_t i = o->tasks; i-- > 0;) {
+        struct task *task = &o->task[i];
+        if (i + 1 < o->tasks && task->lap != o->task[i + 1].lap) {
+            later_end = lap_end > later_end ? lap_end : later_end;
+            lap_end = K3HUF_SESSION_FREE;
+        }
+        lap_end = task->end > lap_end ? task->end : lap_end;
+        task->overwritten = task->end > task->destination && task->destination < later_end;
+    }
 }
 
 /* Run all tasks; a job that fails does not keep the others from running. The first fault counts. */
@@ -285,7 +321,7 @@ static enum k3huf_exit run_tasks(struct offload *o, struct k3huf_fault *fault) {
     uint64_t done = 0;
     uint64_t drawn = 0;
     for (uint32_t i = 0; i < o->tasks; i++) {
-        all += o->task[i].want.brought;
+        all += room_for(&o->task[i]);
     }
     for (uint32_t next = 0; next < o->tasks;) {
         const uint32_t begin = next;
@@ -300,13 +336,12 @@ static enum k3huf_exit run_tasks(struct offload *o, struct k3huf_fault *fault) {
             }
             if (task != NULL) {
                 static struct k3huf_fault own;
-                const uint64_t brought = task->want.brought;
-                code = finish_task(o, (uint32_t)(task - o->task), &own);
+                code = finish_task(o, task, &own);
                 if (code != K3HUF_EXIT_OK && first_code == K3HUF_EXIT_OK) {
                     first_code = code;
                     *fault = own;
                 }
-                done += brought;
+                done += room_for(task);
                 left--;
             } else {
                 (void)usleep(100);
@@ -336,14 +371,19 @@ static double ahead(const struct k3huf_completion *c) { return c->ahead_of == 0 
 static const char *const as[] = {
     [K3HUF_KIND_NONE] = "zeros", [K3HUF_KIND_DECODE] = "run", [K3HUF_KIND_PART] = "part", [K3HUF_KIND_COPY] = "copy"};
 
+static bool holds(const char *text) { return text != NULL && k3huf_json_holds(text, strlen(text)); }
+
 static json_t *task_json(const struct task *t) {
     const struct k3huf_completion *c = &t->completion;
     const double time = seconds(c, c->ticks);
     json_t *job =
         json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f}", "name",
                   t->want.name, "as", as[t->want.kind], "run_bytes", (json_int_t)t->want.run_bytes, "status",
-                  (json_int_t)c->status, "text", k3huf_job_status_text(c->status), "bytes",
-                  (json_int_t)(c->status == 0 ? t->bytes : c->bytes), "seconds", time, "storage_wait_seconds",
+                  t->wrong ? (json_int_t)-1 : (json_int_t)c->status, "text",
+                  !t->wrong       ? k3huf_job_status_text(c->status)
+                  : holds(t->why) ? t->why
+                                  : "not what is wanted",
+                  "bytes", (json_int_t)(c->status == 0 ? t->bytes : c->bytes), "seconds", time, "storage_wait_seconds",
                   seconds(c, c->storage_ticks), "decode_seconds", seconds(c, c->decode_ticks), "write_seconds",
                   seconds(c, c->write_ticks), "raw_gb_per_second", rate((double)c->bytes, time), "drive_gb_per_second",
                   rate((double)c->read, time), "bytes_read", (json_int_t)c->read, "reads", (json_int_t)c->reads,
@@ -357,10 +397,14 @@ static json_t *task_json(const struct task *t) {
         }
         (void)json_object_set_new(job, "offset", json_integer((json_int_t)c->offset));
         (void)json_object_set_new(job, "lba", json_integer((json_int_t)c->lba));
-    } else {
+    } else if (!t->wrong) {
         (void)json_object_set_new(job, "crc32c", json_integer((json_int_t)t->crc));
         const uint64_t destination = t->destination + t->want.skip;
-        (void)json_object_set_new(job, "destination", json_integer((json_int_t)destination));
+        if (t->overwritten) {
+            (void)json_object_set_new(job, "overwritten", json_true());
+        } else {
+            (void)json_object_set_new(job, "destination", json_integer((json_int_t)destination));
+        }
         if (t->original != NULL) { (void)json_object_set_new(job, "same", json_boolean(t->same)); }
     }
     return job;
@@ -370,7 +414,7 @@ static enum k3huf_exit report_json(const struct offload *o, struct k3huf_fault *
     const struct k3huf_device *d = &o->session.device;
     json_t *jobs = json_array();
     for (uint32_t i = 0; i < o->tasks; i++) {
-        if (o->task[i].done && !o->task[i].again) { (void)json_array_append_new(jobs, task_json(&o->task[i])); }
+        if (o->task[i].done) { (void)json_array_append_new(jobs, task_json(&o->task[i])); }
     }
     return k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:o}", "window", o->window, "cores",
                                       (json_int_t)d->cores, "lba_bytes", (json_int_t)d->lba_bytes, "lba_count",
@@ -379,19 +423,13 @@ static enum k3huf_exit report_json(const struct offload *o, struct k3huf_fault *
                             fault);
 }
 
-static void print_name(const char *name) {
-    for (; *name != '\0'; name++) {
-        putchar(iscntrl((unsigned char)*name) ? '?' : *name);
-    }
-}
-
 static void report_text(const struct offload *o) {
     for (uint32_t i = 0; i < o->tasks; i++) {
         const struct task *t = &o->task[i];
         const struct k3huf_completion *c = &t->completion;
-        if (!t->done || t->again || c->status != 0) { continue; }
+        if (!t->done || t->wrong || c->status != 0) { continue; }
         const double time = seconds(c, c->ticks);
-        print_name(t->want.name);
+        k3huf_print_name(stdout, t->want.name, strlen(t->want.name));
         if (t->want.kind == K3HUF_KIND_NONE) {
             printf(": %" PRIu64 " bytes that are all zeros", t->bytes);
         } else if (t->want.kind == K3HUF_KIND_COPY) {
@@ -400,11 +438,11 @@ static void report_text(const struct offload *o) {
             printf(": %s%" PRIu64 " bytes decoded to %" PRIu64 " in %.4f s",
                    t->want.kind == K3HUF_KIND_PART ? "part of a run of " : "", t->want.run_bytes, t->bytes, time);
         }
-        printf("%s%s\n",
+        printf("%s%s%s\n",
                !t->same             ? ""
                : t->want.of_archive ? ", the same as in "
                                     : ", the same as ",
-               t->same ? t->original : "");
+               t->same ? t->original : "", t->overwritten ? ", overwritten since" : "");
         if (t->want.kind == K3HUF_KIND_NONE) { continue; }
         printf("  %.3f GB/s of weights from %.3f GB/s of drive; %" PRIu32 " cores; storage wait %.4f s, decode %.4f s, "
                "write %.4f s (sums over cores)\n",
@@ -428,6 +466,7 @@ static enum k3huf_exit with_session(struct offload *o, char **words, uint32_t co
     if (code == K3HUF_EXIT_OK && o->tasks > 0) {
         static struct k3huf_fault printing;
         code = run_tasks(o, fault);
+        mark_overwritten(o);
         if (o->json) {
             const enum k3huf_exit printed = report_json(o, &printing);
             if (code == K3HUF_EXIT_OK && printed != K3HUF_EXIT_OK) {
@@ -442,6 +481,10 @@ static enum k3huf_exit with_session(struct offload *o, char **words, uint32_t co
 }
 
 static enum k3huf_exit offload(struct offload *o, char **words, uint32_t count, struct k3huf_fault *fault) {
+    if (o->json && !k3huf_json_holds(o->window, strlen(o->window))) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, o->window, NULL,
+                               "its name is not UTF-8, and --json cannot tell it");
+    }
     enum k3huf_exit code = k3huf_session_open(&o->session, o->window, o->create, (double)o->timeout_ms / 1e3, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     k3huf_drive_init(&o->drive, &o->session);
@@ -458,6 +501,7 @@ static enum k3huf_exit offload(struct offload *o, char **words, uint32_t count, 
     k3huf_drive_free(&o->drive);
     for (uint32_t i = 0; i < o->tasks; i++) {
         free(o->task[i].want.name);
+        free(o->task[i].why);
     }
     free(o->task);
     return code;
@@ -507,10 +551,10 @@ const struct k3huf_command k3huf_command_offload = {
     "  ARCHIVE                  every tensor of it\n"
     "  @OFFSET/TENSOR, @OFFSET  the same of an archive that begins at that byte of the drive, table or not\n"
     "  @OFFSET:BYTES:RAW-BYTES  a run at that byte of the drive\n"
-    "What is brought stays in the window, one behind the other, as long as there is room; then it begins anew. Nothing "
-    "of\n"
-    "an archive comes unchecked: stored bytes and runs without index are read as a whole, for the CRC of their "
-    "entry.\n\n"
+    "What is brought stays in the window, one behind the other, as long as there is room; then it begins anew, and\n"
+    "what was overwritten is marked. Nothing of an archive comes unchecked. A tensor that is some of a run is decoded\n"
+    "alone, once the run's block index is found to be that of the archive's entry, by sizes and CRC; stored bytes and\n"
+    "runs without index are read as a whole, for the CRC of their entry.\n\n"
     "      --window FILE    the memory that is shared with the firmware\n"
     "      --create N       make it N bytes large where it does not exist (K, M, G are understood)\n"
     "      --list           print the drive's table of contents, or the tensors of ARCHIVE\n"
@@ -519,7 +563,8 @@ const struct k3huf_command k3huf_command_offload = {
     "      --require-index  refuse stripes without block index, which have no checksums\n"
     "      --trace          the firmware logs every block group\n"
     "      --shutdown       have the firmware stop in the end\n"
-    "      --json           print results as JSON\n"
+    "      --json           print results as JSON: one with a destination is there; status -1 is one that the host\n"
+    "                       refuses, and text says why\n"
     "  -q, --quiet          print nothing but faults\n"
     "  -h, --help           print this\n",
     run_offload};

@@ -116,8 +116,8 @@ static void part(struct k3huf_archive *archive, const struct truth *truth, uint6
         const uint64_t begin = t->entry.source_offset, end = begin + t->entry.raw_bytes;
         if (from < end && to > begin && from < to) {
             good = good && t->good;
-            /* Blocks of a run may be sound where others are not. */
-            bad = bad || (!t->good && (t->entry.kind == 0 || (from <= begin && to >= end)));
+            /* Blocks of a run may be sound where others are not; a sound run may be another than the entry's. */
+            bad = bad || (!t->good && (t->known || (from <= begin && to >= end)));
         }
     }
     const enum k3huf_exit code = k3huf_archive_decode(archive, from, to, 1, NULL, take, &watch, &fault);

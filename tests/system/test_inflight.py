@@ -66,6 +66,30 @@ def stripes(run):
     return result
 
 
+def retabled(disk, changes):
+    """A disk image with another table of contents whose CRC is right: changes [(struct format, offset, value)]."""
+    bad = bytearray(disk)
+    for form, at, value in changes:
+        struct.pack_into(form, bad, at, value)
+    size = 64 + 96 * struct.unpack_from("<I", bad, 12)[0]
+    struct.pack_into("<I", bad, 16, 0)
+    struct.pack_into("<I", bad, 16, crc32c(bad[:size]))
+    return bytes(bad)
+
+
+def laid_out(sizes, window):
+    """Which of results of these sizes are still there in the end, put into a window one behind the other and from its
+    beginning again where one does not fit."""
+    at, spans = FREE, []
+    for size in sizes:
+        if size > window - at:
+            at = FREE
+        spans.append((at, at + size))
+        at = min(window, at + (size + 4095) // 4096 * 4096)
+    return [not any(max(begin, later) < min(end, later_end) for later, later_end in spans[i + 1:])
+            for i, (begin, end) in enumerate(spans)]
+
+
 class InflightTest(unittest.TestCase):
     """Each test has an empty folder of its own, which is also the programs' current one."""
 
@@ -85,11 +109,11 @@ class InflightTest(unittest.TestCase):
     def good(self, *arguments):
         done = self.tool(*arguments)
         self.assertEqual((done.returncode, done.stderr), (OK, b""), done)
-        return done.stdout.decode()
+        return done.stdout.decode(errors="replace")
 
     def bad(self, code, pattern, *arguments):
         done = self.tool(*arguments)
-        text = done.stderr.decode()
+        text = done.stderr.decode(errors="replace")
         self.assertEqual(done.returncode, code, text)
         self.assertRegex(text, pattern)
         self.assertEqual(text.count("\n"), 1, text)
@@ -194,7 +218,7 @@ class Offload(InflightTest):
         for lba in (512, 4096):
             self.good("image", "--lba", lba, "--offset", 10007, "--force", "disk", "indexed", "plain", "small", "empty")
             for cores in (1, 2, 4):
-                self.make_window(8 * MIB)
+                self.make_window(9 * MIB)
                 self.start("--image", "disk", "--cores", cores, "--lba", lba)
                 names = ("indexed", "plain", "small", "empty", "indexed")
                 found = self.offload_json(*[f"{name}={name}.raw" for name in names])
@@ -226,6 +250,41 @@ class Offload(InflightTest):
         self.start("--image", "disk", "--cores", 2)
         found = self.offload_json(*["one=one.raw"] * 200)
         self.assertEqual([job["same"] for job in found["jobs"]], [True] * 200)
+
+    def test_what_is_overwritten(self):
+        """A result has a destination if its bytes are there, and else says that they are not."""
+        sizes = [100001, 5, 60000, 0, 4096, 250000]
+        for i, size in enumerate(sizes):
+            self.make_run(f"r{i}", size, i + 1)
+        self.good("image", "disk", *[f"r{i}" for i in range(len(sizes))])
+        window = 400000
+        self.make_window(window)
+        self.start("--image", "disk", "--cores", 2)
+        rng = random.Random(1)
+        for count in 1, 2, 3, 6, 10, 30, 100:
+            chosen = [rng.randrange(len(sizes)) for _ in range(count)]
+            for original in "", "=r{0}.raw":
+                jobs = self.offload_json(*[f"r{i}{original.format(i)}" for i in chosen])["jobs"]
+                there = laid_out([sizes[i] for i in chosen], window)
+                self.assertEqual([job.get("overwritten", False) for job in jobs], [not is_there for is_there in there])
+                content = read(self.path("window"))
+                for i, job, is_there in zip(chosen, jobs, there):
+                    self.assertEqual("destination" in job, is_there)
+                    self.assertEqual((job["status"], job["bytes"], job.get("same", True)), (0, sizes[i], True))
+                    if is_there:
+                        at = job["destination"]
+                        self.assertEqual(content[at:at + sizes[i]], read(self.path(f"r{i}.raw")))
+        lines = self.offload("r5", "r5", "r0").splitlines()[::3]
+        self.assertEqual([line.endswith(", overwritten since") for line in lines], [True, False, False])
+        # What finds no room at all takes none from the others.
+        self.make_run("large", 500000)
+        self.good("image", "--force", "disk", "r0", "large")
+        self.start("--image", "disk")
+        done = self.tool("offload", "--window", "window", "--json", "r0", "large", "r0")
+        self.assertEqual(done.returncode, USAGE)
+        jobs = json.loads(done.stdout)["jobs"]
+        self.assertEqual([(job["status"] == 0, "destination" in job) for job in jobs],
+                         [(True, True), (False, False), (True, True)])
 
     def test_read_ahead(self):
         self.make_run("one", 16 * MIB, 1)
@@ -325,6 +384,79 @@ class Offload(InflightTest):
         self.bad(IO, "missing: cannot be mapped", "offload", "--window", "missing", "one")
         write(self.path("tiny"), bytes(5000))
         self.bad(IO, "tiny: is too small", "offload", "--window", "tiny", "one")
+
+
+    def test_names_that_are_no_text(self):
+        """JSON cannot hold them: refused before anything is done, never left out. Nor is a terminal told to obey them."""
+        self.make_run("two", 4000, 2)
+        for name, shown in ((b"n\xffm", None), (b"e\x1b[31m\nx", "e?[31m?x")):
+            word = os.fsdecode(name)
+            self.make_run("one", 3000)
+            os.rename(self.path("one"), self.path(word))
+            if shown is None:
+                self.bad(USAGE, "its name is not UTF-8", "image", "--json", "disk", "two", word)
+                self.bad(USAGE, "its name is not UTF-8", "image", "--json", word + ".img", "two")
+                self.assertFalse(os.path.exists(self.path("disk")) or os.path.exists(self.path(word + ".img")))
+            said = self.good("image", "--force", "disk", "two", word)
+            self.assertIn("n\ufffdm: LBA " if shown is None else shown + ": LBA ", said)
+            self.make_window(MIB)
+            self.start("--image", "disk")
+            if shown is not None:
+                self.assertIn(f"\n{shown}: byte ", self.offload("--list"))
+                self.assertTrue(self.offload(word).startswith(shown + ": "))
+                self.assertEqual(json.loads(self.offload("--list", "--json"))["runs"][1]["name"], word)
+                self.assertEqual(self.offload_json("--all")["jobs"][1]["name"], word)
+                continue
+            self.offload("--quiet", f"{word}=one.raw")
+            self.refuse(CORRUPT, "a name is not UTF-8", "--list", "--json")
+            for what in "--all", word:
+                before = read(self.path("window"))[FREE + 65536:]
+                self.assertEqual(self.refuse(CORRUPT, "a name on the drive is not UTF-8", "--json", what), "")
+                self.assertEqual(read(self.path("window"))[FREE + 65536:], before)
+            self.assertEqual(len(self.offload_json("two=two.raw")["jobs"]), 1)
+            self.bad(USAGE, "its name is not UTF-8", "offload", "--window", word, "--json", "two")
+
+    def test_tables_with_right_crcs(self):
+        """Names that stand for two things, entries that share bytes, places that wrap."""
+        self.make_run("one", 3000)
+        self.make_run("two", 4000, 2)
+        self.make_run("six", 5000, 3)
+        self.good("image", "--lba", 512, "disk", "one", "two", "six")
+        good = read(self.path("disk"))
+        self.make_window(MIB)
+        entry = {name: 64 + 96 * i for i, name in enumerate(("one", "two", "six"))}
+        at = {name: struct.unpack_from("<QQ", good, entry[name]) for name in entry}
+        overlaps = r"\(table of contents\): {} and {} overlap"
+        big = (1 << 64) - 512
+        for changes, pattern in (
+                ([("3s", entry["two"] + 32, b"one")], r"\(table of contents\): two entries have the name one"),
+                ([("3s", entry["six"] + 32, b"one")], "two entries have the name one"),
+                ([("<Q", entry["two"], at["one"][0])], overlaps.format("one", "two")),
+                ([("<Q", entry["one"], at["six"][0] + at["six"][1] - 1)], overlaps.format("one", "six")),
+                ([("<Q", entry["one"], at["two"][0] - at["one"][1] + 1)], overlaps.format("one", "two")),
+                ([("<Q", entry["one"] + 8, (1 << 64) - 1)], overlaps.format("one", "two")),
+                ([("<Q", entry["one"] + 8, big)], overlaps.format("one", "two"))):
+            with self.subTest(changes=changes):
+                write(self.path("disk"), retabled(good, changes))
+                self.start("--image", "disk")
+                for what in ["one"], ["two"], ["--all"], ["--list"], ["--json", "--list"]:
+                    self.refuse(CORRUPT, pattern, *what)
+        for changes, code, pattern in (
+                ([], OK, ""),
+                ([("<Q", entry["one"], at["two"][0] - at["one"][1])], CORRUPT, "one: run header, offset 0"),
+                ([("<Q", entry["one"], big)], USAGE, "one: the source is not wholly on the drive"),
+                ([("<Q", entry["six"] + 8, big)], USAGE, "six: the source is not wholly on the drive"),
+                ([("<Q", entry["one"], big), ("<I", entry["one"] + 24, 1)], CORRUPT, "one: offset 0: .* the drive ends"),
+                ([("<Q", entry["six"] + 8, big), ("<I", entry["six"] + 24, 1)], CORRUPT,
+                 "six: offset 0: not a k3huf archive")):
+            with self.subTest(changes=changes):
+                write(self.path("disk"), retabled(good, changes))
+                self.start("--image", "disk")
+                self.assertTrue(self.offload_json("two=two.raw")["jobs"][0]["same"])
+                if code == OK:
+                    self.assertEqual(len(self.offload_json("--all")["jobs"]), 3)
+                else:
+                    self.refuse(code, pattern, "--all")
 
 
 class OffloadFaults(InflightTest):
@@ -513,6 +645,28 @@ class ArchiveTest(InflightTest):
         self.assertEqual(image["runs"][1]["raw_bytes"], len(self.source))
         return image["runs"][1]["offset"]
 
+    def resealed(self, content):
+        """The archive with right CRCs of its tables again."""
+        toc_offset, toc_bytes = struct.unpack_from("<QQ", content, 24)
+        struct.pack_into("<I", content, 40, safetensors_file.crc32c(content[toc_offset:toc_offset + toc_bytes]))
+        struct.pack_into("<I", content, 12, 0)
+        struct.pack_into("<I", content, 12, crc32c(content[:4096]))
+        return bytes(content)
+
+    def with_run(self, number, run):
+        """The archive with another run as that entry."""
+        archive, entry = self.archive, self.archive.entries[number]
+        end = entry["offset"] + entry["bytes"]
+        end += -end % 4096
+        more = len(run) + -len(run) % 4096 - (end - entry["offset"])
+        content = bytearray(self.content[:entry["offset"]] + run + bytes(-len(run) % 4096) + self.content[end:])
+        struct.pack_into("<QQ", content, 16, archive.bytes + more, archive.toc_offset + more)
+        for i, other in enumerate(archive.entries):
+            if other["offset"] > entry["offset"]:
+                struct.pack_into("<Q", content, archive.toc_offset + more + 48 * i, other["offset"] + more)
+        struct.pack_into("<Q", content, archive.toc_offset + more + 48 * number + 8, len(run))
+        return self.resealed(content)
+
     def bytes_of(self, name):
         tensor = self.archive.tensors[name]
         return self.source[tensor["source_offset"]:tensor["source_offset"] + tensor["bytes"]]
@@ -635,6 +789,55 @@ class OffloadArchives(ArchiveTest):
         self.assertEqual([job["same"] for job in found["jobs"]], [True] * 10)
         found = self.offload_json("model.k3a=model.safetensors")
         self.assertEqual(sum(job["same"] for job in found["jobs"]), 3000)
+
+    def test_runs_of_any_shape(self):
+        """Parts are parts, however the run is cut into stripes and blocks: the CRCs of odd ones join as well."""
+        layers = [f"layers.{i}.weight" for i in range(8)]
+        number = self.archive.tensors[layers[0]]["entry"]
+        entry = self.archive.entries[number]
+        write(self.path("raw"), self.source[entry["source_offset"]:entry["source_offset"] + entry["raw_bytes"]])
+        for stripe in 65537, 98303, 300001, 1000000:
+            for log2 in 12, 14, 16:
+                self.good("pack", "--force", "--stripe-size", stripe, "--block-log2", log2, "raw", "run")
+                run = read(self.path("run"))
+                write(self.path("model.k3a"), self.with_run(number, run))
+                self.put()
+                found = self.offload_json("model.k3a/layers*=model.safetensors")
+                self.check(found, layers)
+                self.assertEqual({job["as"] for job in found["jobs"]}, {"part"}, (stripe, log2))
+
+    def test_long_names(self):
+        """A pattern takes a tensor whatever the length of its name."""
+        names = [letter * size for letter, size in (("a", 1), ("b", 4000), ("c", 4095), ("d", 4096), ("e", 70000))]
+        self.source = safetensors_file.file([(name, "BF16", [64], generate(128, i)) for i, name in enumerate(names)])
+        write(self.path("model.safetensors"), self.source)
+        self.pack()
+        self.put()
+        for word, chosen in (("model.k3a/*", names), ("model.k3a", names), ("model.k3a/[de]*", names[3:]),
+                             ("model.k3a/*ee", names[4:]), ("model.k3a/" + "d" * 4096, names[3:4])):
+            self.check(self.offload_json(word + "=model.safetensors"), chosen)
+
+    def test_a_file_named_as_a_place(self):
+        """An archive whose name in the image is @4096 is another one than that at byte 4096."""
+        other = bytearray(self.source)
+        at = self.archive.tensors["norm"]["source_offset"]
+        other[at:at + 4] = b"OTHR"
+        write(self.path("other"), other)
+        self.good("pack", "other", "@4096")
+        image = json.loads(self.good("image", "--json", "disk", "model.k3a", "@4096"))
+        self.assertEqual(image["runs"][0]["offset"], 4096)
+        self.make_window(24 * MIB)
+        self.start("--image", "disk")
+        count = len(self.archive.tensors)
+        for words in ["--all", "@4096"], ["--all", "@4096/norm"]:
+            jobs = self.offload_json(*words)["jobs"]
+            self.assertEqual([job["name"] for job in jobs if job["name"].endswith("/norm")],
+                             ["model.k3a/norm", "@4096/norm", "@4096/norm"])
+            crcs = [job["crc32c"] for job in jobs if job["name"].endswith("/norm")]
+            self.assertEqual(crcs, [safetensors_file.crc32c(self.bytes_of("norm")),
+                                    safetensors_file.crc32c(other[at:at + 100000]),
+                                    safetensors_file.crc32c(self.bytes_of("norm"))])
+            self.check({"jobs": jobs[2 * count:]}, self.archive.tensors if words[1] == "@4096" else ["norm"], "@4096/")
 
     def test_other_sources(self):
         """A trunk, whose tensors share aligned layers, and a file with a header alone."""
@@ -825,6 +1028,116 @@ class OffloadArchiveFaults(ArchiveTest):
                     "model.k3a/own/code")
         self.refuse(CORRUPT, "model.k3a/layers.3.weight: stripe 0, .*a stripe has no block index", "--require-index",
                     "model.k3a/layers.3.weight")
+
+    def overwrite(self, at, content):
+        with open(self.path("disk"), "r+b") as file:
+            file.seek(at)
+            file.write(content)
+
+    def refuses_entry(self, names, code, pattern):
+        """None of an entry's tensors arrives, alone or with the others, which do."""
+        for name in names[0], names[-1]:
+            job = self.refuse_job(code, pattern, f"model.k3a/{name}")
+            self.assertNotEqual(job["status"], 0)
+            self.assertNotIn("destination", job)
+            self.refuse(code, pattern, f"model.k3a/{name}=model.safetensors")
+        done = self.tool("offload", "--window", "window", "--json", "model.k3a=model.safetensors", "one=one.raw")
+        self.assertEqual(done.returncode, code)
+        self.assertRegex(done.stderr.decode(), pattern)
+        jobs = json.loads(done.stdout)["jobs"]
+        self.assertEqual({job["name"] for job in jobs if job["status"] == 0 and job["same"] and "destination" in job},
+                         {"one", *["model.k3a/" + name for name in self.archive.tensors if name not in names]})
+        for job in jobs:
+            if job["name"].partition("/")[2] in names:
+                self.assertRegex(job["text"], pattern)
+
+    def test_another_sound_run(self):
+        """A run that is sound in itself in the place of an archive's: a write that went astray, or that never came."""
+        layers = [f"layers.{i}.weight" for i in range(8)]
+        for options in [], ["--stripe-size", "300000"]:
+            self.pack(*options)
+            at = self.put("--lba", 512)
+            entry = self.entry_of("layers.3.weight")
+            self.assertEqual({self.archive.tensors[name]["entry"] for name in layers},
+                             {self.archive.tensors["layers.3.weight"]["entry"]})
+            raw = self.source[entry["source_offset"]:entry["source_offset"] + entry["raw_bytes"]]
+            place = at + entry["offset"]
+            run = self.content[entry["offset"]:entry["offset"] + entry["bytes"]]
+            # The same symbols in another order make a run of the same size.
+            block = 32768
+            last = len(raw) - len(raw) % 300000 if options else 20 * block
+            for a, b in ((0, block), (2 * block, 5 * block), (last, last + block)):
+                other = bytearray(raw)
+                other[a:a + block], other[b:b + block] = raw[b:b + block], raw[a:a + block]
+                write(self.path("other.raw"), other)
+                self.good("pack", "--force", *options, "other.raw", "other")
+                sound = read(self.path("other"))
+                self.good("verify", "other", "other.raw")
+                self.assertEqual(len(sound), entry["bytes"])
+                self.overwrite(place, sound)
+                pattern = "model.k3a: entry 'layers.0.weight' at \\d+: its blocks do not have the CRC-32C of the entry"
+                self.refuses_entry(layers, CORRUPT, pattern)
+                # So it is in an archive that is a file.
+                content = bytearray(self.content)
+                content[entry["offset"]:entry["offset"] + entry["bytes"]] = sound
+                write(self.path("stale.k3a"), content)
+                self.bad(CORRUPT, pattern.replace("model", "stale"), "unpack", "--tensor", "layers.3.weight", "stale.k3a", "-")
+                self.bad(CORRUPT, "do not have the CRC-32C of the entry", "verify", "stale.k3a")
+                self.good("unpack", "--tensor", "own/code", "--force", "stale.k3a", "code")
+            # One of another size.
+            for change, pattern in ((-2, "the run decodes to another size"), (2, "the run decodes to another size")):
+                write(self.path("other.raw"), (raw + raw)[:len(raw) + change])
+                self.good("pack", "--force", *options, "other.raw", "other")
+                self.overwrite(place, read(self.path("other"))[:entry["bytes"]])
+                self.refuses_entry(layers, CORRUPT, pattern)
+            # One whose end is not the entry's.
+            write(self.path("other.raw"), raw[::-1])
+            self.good("pack", "--force", *options, "other.raw", "other")
+            self.assertNotEqual(len(read(self.path("other"))), entry["bytes"])
+            self.overwrite(place, (read(self.path("other")) + bytes(entry["bytes"]))[:entry["bytes"]])
+            self.refuses_entry(layers, CORRUPT, "bytes after the end of the run|the input ends inside the run")
+            # Nothing is left of a verdict, and the archive's own run is none of these.
+            self.overwrite(place, run)
+            self.check(self.offload_json("model.k3a=model.safetensors"), self.archive.tensors)
+            # Without one of its block indexes there is but the entry's CRC.
+            filler = stripes(run)[-1]["filler"]
+            self.flip(place + filler)
+            found = self.offload_json("model.k3a/layers*=model.safetensors")
+            self.check(found, layers)
+            self.assertEqual({job["as"] for job in found["jobs"]}, {"run"})
+            self.refuse(CORRUPT, "has no block index", "--require-index", "model.k3a/layers.0.weight")
+            sound = bytearray(sound)
+            sound[filler] ^= 4
+            self.overwrite(place, sound)
+            self.refuses_entry(layers, CORRUPT, "the bytes do not have the CRC-32C of the archive's entry")
+
+    def test_unreadable_header(self):
+        """What is needed to know a run again cannot be read: its tensors do not arrive, all others do."""
+        layers = [f"layers.{i}.weight" for i in range(8)]
+        at = self.put("--lba", 512)
+        entry = self.entry_of("layers.3.weight")
+        filler = stripes(self.content[entry["offset"]:entry["offset"] + entry["bytes"]])[0]["filler"]
+        for where in 0, 290, filler + 20:
+            lba = (at + entry["offset"] + where) // 512
+            self.start("--image", "disk", "--cores", 2, "--fault", f"{lba}:1:0")
+            self.refuses_entry(layers, IO, f"the drive cannot read a logical block \\(LBA {lba}\\)")
+            self.start("--image", "disk", "--cores", 2, "--fault", f"{lba}:1:1")
+            self.works()
+        # A firmware that does not answer is waited for once.
+        self.start("--image", "disk", "--read-timeout", 100000, "--hang", f"{lba}:1:0")
+        began = time.monotonic()
+        self.refuse(IO, "time-out: no completion", "--timeout", 300, "model.k3a")
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_names_that_are_no_text(self):
+        content = bytearray(self.content)
+        content[content.rindex(b"layers.3")] = 0xFF
+        write(self.path("model.k3a"), self.resealed(content))
+        self.put()
+        self.offload("--quiet", "model.k3a=model.safetensors")
+        self.assertEqual(self.refuse(CORRUPT, "a name on the drive is not UTF-8", "--json", "model.k3a"), "")
+        self.assertEqual(self.refuse(CORRUPT, "model.k3a: .*a name .* is not UTF-8", "--list", "--json", "model.k3a"), "")
+        self.works("layers.2.weight")
 
     def test_run_of_another_size(self):
         """An entry whose run decodes to other sizes than the table says: as it would be after a mix-up of files."""
