@@ -393,6 +393,11 @@ class Parts(ModelTest):
         facts = json.loads(done.stdout)
         self.assertEqual((done.returncode, facts["damaged"], len(facts["files"])), (CORRUPT, 10, 10))
         self.assertIn("out???/0.safetensors.k3a: entry '", facts["files"][0]["text"])
+        for command in b"list", b"inspect":
+            done = subprocess.run([*map(os.fsencode, TOOL), command, b"--json", odd], stdout=subprocess.PIPE, timeout=TIMEOUT)
+            files = re.findall(rb'"file": "([^"]*)"', done.stdout)
+            self.assertEqual((done.returncode, len(files)), (OK, 10))
+            self.assertTrue(files[3].endswith(b"out???/3.safetensors.k3a"), files)
         facts = json.loads(self.good("pack", "--json", os.fsencode(self.path("model/1.safetensors")).decode(), "one"))
         self.assertEqual((facts["source"], facts["archive"]), (self.path("model/1.safetensors"), "one"))
 
