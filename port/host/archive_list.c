@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "json_print.h"
+#include "model_dir.h"
 #include "options.h"
 
 static const char *const kinds[] = {"stored", "run", "zeros"};
@@ -242,7 +243,7 @@ static enum k3huf_exit print_json(const struct k3huf_archive *archive, const str
                   (json_int_t)page->source_bytes, "archive_bytes", (json_int_t)page->archive_bytes, "ratio",
                   ratio(page->archive_bytes, page->source_bytes), "source_crc", (json_int_t)page->source_crc, "tensors",
                   json_of_tensors(archive), "entries", json_of_entries(archive), "families", list);
-    (void)json_object_set_new(root, "file", json_string(archive->name));
+    (void)json_object_set_new(root, "file", k3huf_json_text(archive->name));
     return k3huf_json_print(root, fault);
 }
 
@@ -267,6 +268,41 @@ enum k3huf_exit k3huf_archive_print(const struct k3huf_archive *archive, const s
     return code;
 }
 
+/* An archive that is a file or a stream. */
+static enum k3huf_exit print_file(const char *name, const struct k3huf_list_options *options,
+                                  struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    struct k3huf_archive archive = {.toc = NULL};
+    enum k3huf_exit code = k3huf_input_open(&input, name, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    code = k3huf_input_slurp(&input, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_archive_open(&archive, &input, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_archive_print(&archive, options, fault); }
+    k3huf_archive_close(&archive);
+    k3huf_input_close(&input);
+    return code;
+}
+
+enum k3huf_exit k3huf_archive_print_directory(const char *directory, const struct k3huf_list_options *options,
+                                              struct k3huf_fault *fault) {
+    struct k3huf_model model;
+    enum k3huf_exit code = k3huf_manifest_read(directory, &model, fault);
+    for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
+        char *path = k3huf_path(directory, model.file[i].name, K3HUF_ARCHIVE_SUFFIX, fault);
+        if (path != NULL && !options->json) {
+            if (i > 0) { putchar('\n'); }
+            if (!options->families) { /* the summary has the name */
+                k3huf_print_name(stdout, path, strlen(path));
+                printf(":\n");
+            }
+        }
+        code = path == NULL ? fault->code : print_file(path, options, fault);
+        free(path);
+    }
+    k3huf_model_free(&model);
+    return code;
+}
+
 /* Command ------------------------------------------------------------------------------------------------------ */
 
 static enum k3huf_exit run_list(int argc, char **argv, bool *help, struct k3huf_fault *fault) {
@@ -276,25 +312,18 @@ static enum k3huf_exit run_list(int argc, char **argv, bool *help, struct k3huf_
     if (code != K3HUF_EXIT_OK || *help) { return code; }
     code = k3huf_option_operands(argc, argv, 1, 1, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
-    struct k3huf_input input;
-    struct k3huf_archive archive = {.toc = NULL};
-    code = k3huf_input_open(&input, argv[optind], fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
-    code = k3huf_input_slurp(&input, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_archive_open(&archive, &input, fault); }
-    if (code == K3HUF_EXIT_OK) { code = k3huf_archive_print(&archive, &chosen, fault); }
-    k3huf_archive_close(&archive);
-    k3huf_input_close(&input);
-    return code;
+    return k3huf_is_directory(argv[optind]) ? k3huf_archive_print_directory(argv[optind], &chosen, fault)
+                                            : print_file(argv[optind], &chosen, fault);
 }
 
-const struct k3huf_command k3huf_command_list = {"list", "list the tensors of an archive",
-                                                 "usage: k3huf_host list [OPTIONS] ARCHIVE\n"
-                                                 "List the tensors of ARCHIVE (- for standard input, which is held in "
-                                                 "memory): dtype, shape, bytes, packed bytes, ratio,\n"
-                                                 "and how they are kept. Where one run holds several tensors, a "
-                                                 "tensor's packed bytes are its share by size. Reads the\n"
-                                                 "table of contents only.\n\n"
-                                                 "      --json   tensors, entries and families as one JSON object\n"
-                                                 "  -h, --help   print this\n",
-                                                 run_list};
+const struct k3huf_command k3huf_command_list = {
+    "list", "list the tensors of an archive, or of a directory of archives",
+    "usage: k3huf_host list [OPTIONS] ARCHIVE\n"
+    "List the tensors of ARCHIVE (- for standard input, which is held in memory): dtype, shape, bytes, packed bytes, "
+    "ratio,\n"
+    "and how they are kept. Where one run holds several tensors, a tensor's packed bytes are its share by size. Reads "
+    "the\n"
+    "table of contents only. Of a directory, all archives that its manifest names are listed.\n\n"
+    "      --json   tensors, entries and families as one JSON object, a directory's one an archive\n"
+    "  -h, --help   print this\n",
+    run_list};

@@ -15,4 +15,9 @@ struct k3huf_list_options {
 enum k3huf_exit k3huf_archive_print(const struct k3huf_archive *archive, const struct k3huf_list_options *options,
                                     struct k3huf_fault *fault);
 
+/* The same of every archive that the manifest of a directory names, each below its name; with `json` one object each.
+ * K3HUF_EXIT_IO where there is no manifest, or one of them is not there. */
+enum k3huf_exit k3huf_archive_print_directory(const char *directory, const struct k3huf_list_options *options,
+                                              struct k3huf_fault *fault);
+
 #endif

@@ -17,6 +17,7 @@
 #include "dispatch.h"
 #include "large.h"
 #include "pipeline.h"
+#include "safetensors.h"
 
 /* A group is closed once it has that much to decode and as many blocks for every lane; or that many blocks. */
 #define GROUP_RAW_BYTES ((uint64_t)512 << 10)
@@ -199,6 +200,14 @@ static enum k3huf_exit skip_to(struct k3huf_run_driver *run, uint64_t offset, st
 
 /* ------------------------------------------------------------------------------------------------ planning ---- */
 
+/* Whether the whole input is a file to be packed rather than a run. */
+static bool is_source(const struct k3huf_run_driver *run) {
+    struct k3huf_fault ignored;
+    bool is = false;
+    return seekable(run) && !run->input->view &&
+           k3huf_safetensors_recognise(run->input, &is, &ignored) == K3HUF_EXIT_OK && is;
+}
+
 static enum k3huf_exit open_run(struct k3huf_run_driver *run, struct k3huf_fault *fault) {
     uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     uint32_t bad = 0;
@@ -206,6 +215,11 @@ static enum k3huf_exit open_run(struct k3huf_run_driver *run, struct k3huf_fault
     if (code != K3HUF_EXIT_OK) { return code; }
     enum k3huf_status status = k3huf_run_header_read(bytes, &run->header, &bad);
     if (status == K3HUF_OK) { status = run->isa->table_build(&run->table, run->header.codelen); }
+    if (status == K3HUF_E_RUN_MAGIC && is_source(run)) {
+        const struct k3huf_place place = {K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, bad};
+        return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, run->name, &place, "%s (a safetensors file: pack it first)",
+                               k3huf_status_text(status));
+    }
     if (status != K3HUF_OK) { return damage(run, status, K3HUF_NO_STRIPE, K3HUF_NO_BLOCK, bad, fault); }
     run->opened = true;
     run->offset = K3HUF_RUN_HEADER_BYTES;

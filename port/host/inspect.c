@@ -9,6 +9,7 @@
 #include "decode_run.h"
 #include "dispatch.h"
 #include "json_print.h"
+#include "model_dir.h"
 #include "options.h"
 #include "pipeline.h"
 
@@ -269,8 +270,10 @@ static enum k3huf_exit print_json(const struct facts *facts, struct k3huf_fault 
 /* ------------------------------------------------------------------------------------------------- command ---- */
 
 static enum k3huf_exit inspect(const char *name, bool json, struct k3huf_fault *fault) {
+    const struct k3huf_list_options options = {.json = json, .entries = true, .families = true};
     struct k3huf_input input;
     struct facts facts = {0};
+    if (k3huf_is_directory(name)) { return k3huf_archive_print_directory(name, &options, fault); }
     enum k3huf_exit code = k3huf_input_open(&input, name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     bool is_archive = false;
@@ -278,7 +281,6 @@ static enum k3huf_exit inspect(const char *name, bool json, struct k3huf_fault *
     if (code == K3HUF_EXIT_OK) { code = k3huf_archive_recognise(&input, &is_archive, fault); }
     if (code == K3HUF_EXIT_OK && is_archive) {
         struct k3huf_archive archive;
-        const struct k3huf_list_options options = {.json = json, .entries = true, .families = true};
         code = k3huf_archive_open(&archive, &input, fault);
         if (code == K3HUF_EXIT_OK) { code = k3huf_archive_print(&archive, &options, fault); }
         k3huf_archive_close(&archive);
@@ -308,12 +310,13 @@ static enum k3huf_exit run_inspect(int argc, char **argv, bool *help, struct k3h
 }
 
 const struct k3huf_command k3huf_command_inspect = {
-    "inspect", "show what is in a run or an archive",
+    "inspect", "show what is in a run, an archive or a directory of archives",
     "usage: k3huf_host inspect [OPTIONS] FILE\n"
-    "Of an archive, show its entries, and totals by family: tensors whose names differ in numbers only. Of a run:\n"
+    "Of an archive, show its entries, and totals by family: tensors whose names differ in numbers only; of a\n"
+    "directory, the same of each archive that its manifest names. Of a run:\n"
     "Decode it (- for standard input, which is held in memory) and show its header, code lengths, stripes, ratio "
     "(run\n"
     "bytes over raw bytes) and the order-0 entropy bound of that ratio.\n\n"
-    "      --json   the same facts as one JSON object\n"
+    "      --json   the same facts as one JSON object, a directory's one an archive\n"
     "  -h, --help   print this\n",
     run_inspect};

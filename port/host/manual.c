@@ -72,7 +72,7 @@ void k3huf_completion_print(const struct k3huf_command *const *commands, size_t 
     for (size_t i = 0; i < n; i++) {
         printf("%s ", commands[i]->name);
     }
-    printf("--help --version' -- \"$cur\"))\n"
+    printf("help --help --version' -- \"$cur\"))\n"
            "        return\n"
            "    fi\n"
            "    case ${COMP_WORDS[1]} in\n");

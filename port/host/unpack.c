@@ -28,7 +28,7 @@ struct unpack {
 struct sink {
     struct k3huf_output output;
     struct k3huf_progress progress;
-    uint64_t from; /* of a run: the range */
+    uint64_t from; /* in the original: where the part begins; of a run also where it ends */
     uint64_t to;
 };
 
@@ -89,7 +89,37 @@ static enum k3huf_exit unpack_archive(const struct unpack *unpack, struct k3huf_
         from = tensor.source_offset;
         to = from + tensor.bytes;
     }
+    sink->from = from;
     return k3huf_archive_decode(archive, from, to, unpack->how.threads, &sink->progress, take_source, sink, fault);
+}
+
+/* What has been written, for people and for programs. */
+static enum k3huf_exit tell(const struct unpack *unpack, const char *in_name, bool is_archive, uint64_t packed_bytes,
+                            const struct sink *sink, struct k3huf_fault *fault) {
+    const struct k3huf_output *output = &sink->output;
+    const bool part = unpack->tensor != NULL || unpack->range;
+    if (unpack->json && !output->stream) {
+        json_t *object = json_pack("{s:s, s:I, s:I}", "kind", is_archive ? "archive" : "run", "packed_bytes",
+                                   (json_int_t)packed_bytes, "bytes", (json_int_t)output->written);
+        (void)json_object_set_new(object, "file", k3huf_json_text(in_name));
+        (void)json_object_set_new(object, "output", k3huf_json_text(output->name));
+        if (part) { (void)json_object_set_new(object, "source_offset", json_integer((json_int_t)sink->from)); }
+        if (unpack->tensor != NULL) { (void)json_object_set_new(object, "tensor", k3huf_json_text(unpack->tensor)); }
+        return k3huf_json_print(object, fault);
+    }
+    if (unpack->quiet) { return K3HUF_EXIT_OK; }
+    FILE *const to = output->stream ? stderr : stdout;
+    (void)fprintf(to, "%s: ", in_name);
+    if (unpack->tensor != NULL) {
+        (void)fprintf(to, "%" PRIu64 " bytes of tensor ", output->written);
+        k3huf_print_name(to, unpack->tensor, strlen(unpack->tensor));
+    } else if (unpack->range) {
+        (void)fprintf(to, "%" PRIu64 " bytes from %" PRIu64, output->written, sink->from);
+    } else {
+        (void)fprintf(to, "%" PRIu64 " bytes decoded to %" PRIu64, packed_bytes, output->written);
+    }
+    (void)fprintf(to, " in %s\n", output->name);
+    return K3HUF_EXIT_OK;
 }
 
 /* `member`: what the manifest has of the file that IN is the archive of; NULL: IN is no part of a directory. */
@@ -124,16 +154,7 @@ static enum k3huf_exit unpack_file(const struct unpack *unpack, const char *in_n
                       : unpack_run(unpack, &input, &sink, &packed_bytes, fault);
     k3huf_progress_end(&sink.progress);
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&sink.output, fault); }
-    if (code == K3HUF_EXIT_OK && unpack->json && !sink.output.stream) {
-        json_t *object = json_pack("{s:s, s:I, s:I}", "kind", is_archive ? "archive" : "run", "packed_bytes",
-                                   (json_int_t)packed_bytes, "bytes", (json_int_t)sink.output.written);
-        (void)json_object_set_new(object, "file", k3huf_json_text(input.name));
-        (void)json_object_set_new(object, "output", k3huf_json_text(sink.output.name));
-        code = k3huf_json_print(object, fault);
-    } else if (code == K3HUF_EXIT_OK && !unpack->quiet) {
-        (void)fprintf(sink.output.stream ? stderr : stdout, "%s: %" PRIu64 " bytes decoded to %" PRIu64 " in %s\n",
-                      input.name, packed_bytes, sink.output.written, sink.output.name);
-    }
+    if (code == K3HUF_EXIT_OK) { code = tell(unpack, input.name, is_archive, packed_bytes, &sink, fault); }
     k3huf_output_discard(&sink.output);
     k3huf_archive_close(&archive);
     k3huf_input_close(&input);

@@ -25,7 +25,7 @@ static const char help[] =
     "Serve the jobs of a window file from a disk image, until the host asks for a shutdown.\n\n"
     "      --window FILE         the window of host memory\n"
     "      --window-bytes N      make it N bytes large where it does not exist\n"
-    "      --image FILE          the drive; without it there is none\n"
+    "      --image FILE          the drive; without it there is none. Zeros fill up its last block\n"
     "      --cores N             1 ... 16 (default 1; not more are used than the engine was built for)\n"
     "      --lba N               bytes of a logical block: 512, 1024, 2048, 4096 (default 512)\n"
     "      --max-transfer N      bytes of one read at most (default 131072)\n"

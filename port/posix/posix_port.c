@@ -22,16 +22,21 @@ static struct timespec to_timespec(uint64_t ns) {
 
 /* ---- storage: one reader thread takes reads in order */
 
+/* What the last block has of the file, and zeros behind it. A file that became shorter is a drive that cannot be read.
+ */
 static enum k3huf_port_status read_file(const struct k3huf_posix *p, const struct k3huf_posix_read *read) {
-    const size_t size = (size_t)read->blocks * p->config.lba_bytes;
+    const uint64_t begin = read->lba * p->config.lba_bytes;
+    const uint64_t left = p->image_bytes - begin;
+    const size_t all = (size_t)read->blocks * p->config.lba_bytes;
+    const size_t size = all < left ? all : (size_t)left;
     size_t done = 0;
     while (done < size) {
-        const off_t at = (off_t)(read->lba * p->config.lba_bytes + done);
-        const ssize_t n = pread(p->image, read->buffer + done, size - done, at);
+        const ssize_t n = pread(p->image, read->buffer + done, size - done, (off_t)(begin + done));
         if (n < 0 && errno == EINTR) { continue; }
         if (n <= 0) { return K3HUF_PORT_E_MEDIA; }
         done += (size_t)n;
     }
+    memset(read->buffer + size, 0, all - size);
     return K3HUF_PORT_OK;
 }
 
@@ -278,7 +283,8 @@ static int open_image(struct k3huf_posix *p) {
     if (p->config.image == NULL) { return 0; }
     p->image = open(p->config.image, O_RDONLY | O_CLOEXEC);
     if (p->image < 0 || fstat(p->image, &info) != 0) { return errno; }
-    p->port.limits.lba_count = (uint64_t)info.st_size / p->config.lba_bytes;
+    p->image_bytes = (uint64_t)info.st_size;
+    p->port.limits.lba_count = p->image_bytes / p->config.lba_bytes + (p->image_bytes % p->config.lba_bytes != 0);
     return 0;
 }
 

@@ -66,6 +66,7 @@ struct k3huf_posix {
     struct k3huf_posix_config config;
     struct k3huf_window window;
     int image;
+    uint64_t image_bytes; /* when it was opened; a last block that it does not fill has zeros behind its end */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t to_read, to_cores;

@@ -189,6 +189,38 @@ class ArchiveParts(ArchiveTest):
         self.refuses(USAGE, "no tensor 'b'", "unpack", "--tensor", "b", "m.k3a", "out")
         self.refuses(USAGE, "tensors by name", "unpack", "--tensor", "b", "m.run", "out")
 
+    def test_summaries_of_parts(self):
+        """They tell what was written, not what the whole file would have been."""
+        begin = {tensor: found["source_offset"] for tensor, found in st.Archive(read(self.path("m.k3a"))).tensors.items()}
+        for packed, asked, line, more in (
+                ("m.k3a", ("--tensor", "a"), "2000000 bytes of tensor a", {"tensor": "a", "source_offset": begin["a"]}),
+                ("m.k3a", ("--tensor", "n.1.w"), "400 bytes of tensor n.1.w",
+                 {"tensor": "n.1.w", "source_offset": begin["n.1.w"]}),
+                ("m.k3a", ("--range", "10:100"), "100 bytes from 10", {"source_offset": 10}),
+                ("m.run", ("--range", "299999:2"), "2 bytes from 299999", {"source_offset": 299999}),
+                ("m.k3a", (), f"{os.path.getsize(self.path('m.k3a'))} bytes decoded to {len(self.content)}", {}),
+                ("m.run", (), f"{os.path.getsize(self.path('m.run'))} bytes decoded to 1000001", {})):
+            with self.subTest(packed=packed, asked=asked):
+                self.assertEqual(self.good("unpack", "--force", *asked, packed, "out").decode(),
+                                 f"{packed}: {line} in out\n")
+                size = os.path.getsize(self.path("out"))
+                self.assertEqual(json.loads(self.good("unpack", "--json", "--force", *asked, packed, "out")),
+                                 {"kind": "archive" if packed == "m.k3a" else "run", "file": packed, "output": "out",
+                                  "packed_bytes": os.path.getsize(self.path(packed)), "bytes": size, **more})
+                done = self.tool("unpack", *asked, packed, "-")
+                self.assertEqual(done.stderr.decode(), f"{packed}: {line} in (standard output)\n")
+
+    def test_a_source_is_not_a_run(self):
+        """Whoever gives the file that is yet to be packed is told so; other bytes are no run, and no more is known."""
+        shutil.copy(self.path("m.safetensors"), self.path("other.name"))
+        write(self.path("noise"), noise(5000))
+        for name, hint in (("m.safetensors", r" \(a safetensors file: pack it first\)"),
+                           ("other.name", r" \(a safetensors file: pack it first\)"), ("noise", "")):
+            for command in (("inspect",), ("verify",), ("unpack", "-o", "out"), ("unpack", "--range", "0:1", "-o", "out")):
+                with self.subTest(name=name, command=command):
+                    self.refuses(CORRUPT, rf": {name}: run header, offset 0: not a k3huf run: wrong magic{hint}\n\Z",
+                                 *command, name)
+
     def test_ranges(self):
         generator = random.Random(3)
         for name, content in (("m.k3a", self.content), ("m.run", read(self.path("bytes")))):

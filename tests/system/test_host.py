@@ -574,12 +574,24 @@ class Usage(HostTest):
         text = self.good("--help").decode()
         for line in (r"0 +success", r"1 +mismatch", r"2 +usage", r"3 +I/O", r"4 +corrupt", r"5 +internal"):
             self.assertRegex(text, rf"(?m)^ +{line}")
-        for command in ("pack", "unpack", "verify", "index", "inspect", "bench"):
-            self.assertRegex(text, rf"(?m)^ +{command} ")
+        commands = re.findall(r"(?m)^  ([a-z]+) +\w", text.partition("exit codes:")[0])
+        self.assertEqual(commands, ["pack", "unpack", "verify", "index", "inspect", "list", "bench", "plan", "image",
+                                    "offload"])
+        self.assertEqual(self.good("help").decode(), text)
+        for command in commands:
+            self.assertEqual(self.good("help", command), self.good(command, "--help"))
             self.assertTrue(self.good(command, "--help").decode().startswith(f"usage: k3huf_host {command}"))
             self.assertEqual(self.good(command, "-h"), self.good(command, "--help"))
         self.assertRegex(self.good("--version").decode(),
                          r"\Ak3huf_host \d+\.\d+\.\d+( \(commit [0-9a-f]{12}(-dirty)?\))?\ninstruction set: \w+ [^\n]+\n\Z")
+
+    def test_environment(self):
+        """The variable that is obeyed is in the help and in the man page, with the names that it can have here."""
+        for text in (self.good("--help").decode(), self.good("--man").decode().partition(".SH EXIT STATUS AND ENVIRONMENT")[2]):
+            self.assertRegex(text, r"(?m)^environment:\n  K3HUF_ISA  ")
+            told = text.partition("K3HUF_ISA")[2]
+            for name in re.search(r"chooses another: (.*)\)", self.good("--version").decode())[1].split(", "):
+                self.assertRegex(told, rf"\b{name}\b")
 
     def test_no_command(self):
         done = self.tool()
@@ -588,7 +600,7 @@ class Usage(HostTest):
         self.assertIn(b"usage: k3huf_host", done.stderr)
 
     def test_mistakes(self):
-        for arguments in (("nonsense",), ("--nonsense",), ("pack",), ("pack", "a"), ("pack", "a", "b", "c"),
+        for arguments in (("nonsense",), ("--nonsense",), ("help", "nonsense"), ("help", "pack", "unpack"), ("pack",), ("pack", "a"), ("pack", "a", "b", "c"),
                           ("unpack", "a"), ("unpack", "a", "b", "c"), ("verify",), ("verify", "a", "b", "c"),
                           ("inspect",), ("inspect", "a", "b"), ("pack", "--nonsense", "a", "b"),
                           ("verify", "--force", "a"), ("pack", "--max-code-length", "0", "a", "b"),

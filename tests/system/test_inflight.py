@@ -773,6 +773,29 @@ class OffloadArchives(ArchiveTest):
             self.assertEqual(self.offload_json(run)["jobs"][0]["crc32c"], entry["crc"])
             self.refuse(IO, "there is no sound table of contents", "--list")
 
+    def test_a_file_that_is_no_whole_number_of_blocks(self):
+        """An archive or a run as it is for a drive: its last bytes are there, zeros behind them, and no more than that."""
+        self.assertNotEqual(len(self.content) % 512, 0)
+        write(self.path("zeros"), bytes(4096))
+        for lba in (512, 1024, 2048, 4096):
+            self.make_window(12 * MIB)
+            self.start("--image", "model.k3a", "--lba", lba, "--cores", 2)
+            self.assertEqual(self.offload("--list", "@0"), self.good("list", "model.k3a"))
+            found = self.offload_json("@0=model.safetensors")
+            self.check(found, self.archive.tensors, "@0/")
+            self.start("--image", "one", "--lba", lba)
+            size = os.path.getsize(self.path("one"))
+            self.assertNotEqual(size % lba, 0)
+            self.assertTrue(self.offload_json(f"@0:{size}:300001=one.raw")["jobs"][0]["same"])
+            # Past the file's end but in its last block there is no run either; past the block is no drive.
+            what = "not a k3huf run: wrong magic" if -size % lba >= 288 else "the input ends inside the run"
+            self.refuse(CORRUPT, what, f"@{size}:{-size % lba}:1")
+            self.refuse(USAGE, "the source is not wholly on the drive", f"@0:{size + -size % lba + 1}:300001")
+        self.start("--image", "model.k3a")
+        self.check(self.offload_json("@0/own/code"), ["own/code"], "@0/")
+        os.truncate(self.path("model.k3a"), len(self.content) - 1)
+        self.refuse(IO, "@0: .*the drive cannot read a logical block", "@0/own/code")
+
     def test_thousands_of_tensors(self):
         """More than an image's table can name, with longer names, and a table larger than the window."""
         names = [f"model.layers.{i}.self_attention.{'very_' * 20}long_projection.weight" for i in range(3000)]

@@ -58,6 +58,23 @@ class Models(ModelTest):
         facts = json.loads(self.good("pack", "--json", "--force", "model", "out"))
         self.assertEqual((facts["packed"], facts["skipped"], len(facts["files"])), (5, 0, 5))
 
+    def test_list_and_inspect(self):
+        """Of a directory, what each archive of its manifest gives by itself, in the manifest's order."""
+        names = [f"out/{name}.k3a" for name in sorted([*self.make_model(3, 1000), INDEX])]
+        self.good("pack", "model", "out")
+        write(self.path("out/stranger.k3a"), b"not in the manifest")
+        listed = [self.good("list", name).decode() for name in names]
+        self.assertEqual(self.good("list", "out").decode(),
+                         "\n".join(f"{name}:\n{text}" for name, text in zip(names, listed)))
+        self.assertEqual(self.good("inspect", "out").decode(), "\n".join(self.good("inspect", name).decode() for name in names))
+        for command in ("list", "inspect"):
+            self.assertEqual(self.good(command, "--json", "out"),
+                             b"".join(self.good(command, "--json", name) for name in names))
+            self.fails(IO, "model: holds no k3huf-manifest.json", command, "model")
+        os.remove(self.path(names[0]))
+        for command in ("list", "inspect"):
+            self.fails(IO, rf"{names[0]}: cannot be opened", command, "--json", "out")
+
     def test_a_single_file_model(self):
         os.mkdir(self.path("model"))
         content = st.file([("w", "BF16", [5000], generate(10000))])
@@ -376,6 +393,11 @@ class Parts(ModelTest):
         facts = json.loads(done.stdout)
         self.assertEqual((done.returncode, facts["damaged"], len(facts["files"])), (CORRUPT, 10, 10))
         self.assertIn("out???/0.safetensors.k3a: entry '", facts["files"][0]["text"])
+        for command in b"list", b"inspect":
+            done = subprocess.run([*map(os.fsencode, TOOL), command, b"--json", odd], stdout=subprocess.PIPE, timeout=TIMEOUT)
+            files = re.findall(rb'"file": "([^"]*)"', done.stdout)
+            self.assertEqual((done.returncode, len(files)), (OK, 10))
+            self.assertTrue(files[3].endswith(b"out???/3.safetensors.k3a"), files)
         facts = json.loads(self.good("pack", "--json", os.fsencode(self.path("model/1.safetensors")).decode(), "one"))
         self.assertEqual((facts["source"], facts["archive"]), (self.path("model/1.safetensors"), "one"))
 
