@@ -37,8 +37,11 @@ static void print_archive(const struct pack *pack, const char *name, const struc
     if (result->source_bytes != 0) {
         printf(", ratio %.5f", (double)result->archive_bytes / (double)result->source_bytes);
     }
-    printf(", %" PRIu32 " tensor%s, %" PRIu32 " run%s, verified\n", result->ntensors, result->ntensors == 1 ? "" : "s",
-           result->runs, result->runs == 1 ? "" : "s");
+    if (result->ntensors != 0) {
+        printf(", %" PRIu32 " tensor%s, %" PRIu32 " run%s", result->ntensors, result->ntensors == 1 ? "" : "s",
+               result->runs, result->runs == 1 ? "" : "s");
+    }
+    printf(", verified\n");
     if (pack->verbose && result->float_bytes > 0) {
         const double symbols = (double)result->float_bytes / 2.0;
         printf("  %" PRIu32 " tensors of 16-bit floats, %" PRIu64
@@ -84,7 +87,8 @@ static enum k3huf_exit pack_run(const struct pack *pack, struct k3huf_input *inp
     FILE *to = result.stream ? stderr : stdout;
     (void)fprintf(to, "%s: %" PRIu64 " bytes packed to %" PRIu64, in_name, result.raw_bytes, result.run_bytes);
     if (result.raw_bytes != 0) {
-        (void)fprintf(to, ", ratio %.5f", (double)result.run_bytes / (double)result.raw_bytes);
+        (void)fprintf(to, ", ratio %.5f%s", (double)result.run_bytes / (double)result.raw_bytes,
+                      result.run_bytes < result.raw_bytes ? "" : " (not smaller: is this bf16?)");
     }
     (void)fprintf(to, ", %" PRIu32 " stripe%s, verified\n", result.nstripes, result.nstripes == 1 ? "" : "s");
     return code;

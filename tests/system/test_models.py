@@ -47,6 +47,8 @@ class Models(ModelTest):
         names = self.make_model()
         text = self.good("pack", "model", "out").decode()
         self.assertRegex(text, r"(?m)^out: 5 of 5 files packed, 0 complete already; \d+ bytes packed to \d+$")
+        self.assertRegex(text, rf"(?m)^model/{re.escape(INDEX)}: \d+ bytes packed to \d+, ratio [0-9.]+, verified$")
+        self.assertRegex(text, rf"(?m)^model/{re.escape(names[0])}: .*, ratio [0-9.]+, 2 tensors, 1 run, verified$")
         self.assertEqual(sorted(os.listdir(self.path("out"))), sorted([n + ".k3a" for n in names] + [INDEX + ".k3a", MANIFEST]))
         self.assertRegex(self.good("verify", "out").decode(), "5 of 5 files in order")
         self.good("verify", "--manifest", "out", "model")
