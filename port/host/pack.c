@@ -254,6 +254,7 @@ static enum k3huf_exit pack_directory(const struct pack *pack, const char *direc
         k3huf_tensors_free(&tensors);
         free(source);
     }
+    if (code == K3HUF_EXIT_OK && !pack->force) { code = k3huf_model_keep_others(out_directory, &model, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_directory(out_directory, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_manifest_write(out_directory, &model, fault); }
     for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
@@ -262,15 +263,20 @@ static enum k3huf_exit pack_directory(const struct pack *pack, const char *direc
         }
     }
     if (code == K3HUF_EXIT_OK && pack->json) {
-        code = k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "packed",
-                                          (json_int_t)totals.packed, "skipped", (json_int_t)totals.skipped,
-                                          "source_bytes", (json_int_t)totals.source_bytes, "archive_bytes",
-                                          (json_int_t)totals.archive_bytes, "files", totals.files),
-                                fault);
+        code =
+            k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "packed",
+                                       (json_int_t)totals.packed, "skipped", (json_int_t)totals.skipped, "not_packed",
+                                       (json_int_t)model.others, "source_bytes", (json_int_t)totals.source_bytes,
+                                       "archive_bytes", (json_int_t)totals.archive_bytes, "files", totals.files),
+                             fault);
     } else if (code == K3HUF_EXIT_OK && !pack->quiet) {
         printf("%s: %" PRIu32 " of %" PRIu32 " files packed, %" PRIu32 " complete already; %" PRIu64
-               " bytes packed to %" PRIu64 "\n",
+               " bytes packed to %" PRIu64,
                out_directory, totals.packed, model.n, totals.skipped, totals.source_bytes, totals.archive_bytes);
+        if (model.others != 0) {
+            printf("; %" PRIu32 " other file%s not packed", model.others, model.others == 1 ? "" : "s");
+        }
+        printf("\n");
     }
     json_decref(totals.files);
     k3huf_model_free(&model);
@@ -351,7 +357,8 @@ const struct k3huf_command k3huf_command_pack = {
     "in its contents:\n"
     "  a .safetensors file    OUT is an archive: its bf16 and F16 tensors coded, all else as it is\n"
     "  a directory            with a sharded or plain safetensors model, or with trunk.bin and trunk.json: OUT is a\n"
-    "                         directory of archives, one a file; those complete and sound already are left alone\n"
+    "                         directory of archives, one a file; those complete and sound already are left alone.\n"
+    "                         Of a directory the weight files and their index; other files are not packed\n"
     "  any other file         little-endian bf16 values: OUT is a run\n"
     "IN may be - for standard input, which is held in memory. OUT may be - or a device where it is a run: each stripe "
     "is\n"
@@ -371,7 +378,9 @@ const struct k3huf_command k3huf_command_pack = {
     "      --no-index           write no block index: the exact original layout\n"
     "      --block-log2 N       its blocks have 2^N symbols, 12 ... 20 (default 14)\n"
     "  -T, --threads N          use N threads (default: every processor); OUT does not depend on it\n"
-    "  -f, --force              replace OUT where it exists; of a directory, pack all files anew\n"
+    "  -f, --force              replace OUT where it exists; of a directory, pack all files anew. Without it only "
+    "what\n"
+    "                           begins as an archive is replaced there, and a manifest\n"
     "      --json               print the summary as one JSON object\n"
     "  -q, --quiet              print no summary and no progress\n"
     "  -v, --verbose            say what codes of their own gain\n"
