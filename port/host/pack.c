@@ -10,6 +10,7 @@
 #include "archive_pack.h"
 #include "commands.h"
 #include "json_print.h"
+#include "kind.h"
 #include "model_dir.h"
 #include "options.h"
 #include "output.h"
@@ -106,12 +107,18 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
     struct k3huf_tensors tensors = {0};
     struct k3huf_progress progress = {0};
     struct k3huf_encode_options encode = pack->encode;
-    bool safetensors = false;
+    enum k3huf_kind kind = K3HUF_KIND_BYTES;
     enum k3huf_exit code = k3huf_input_open(&input, in_name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     code = k3huf_output_not_input(out_name, &input, fault);
     if (code == K3HUF_EXIT_OK) { code = k3huf_input_slurp(&input, fault); }
-    if (code == K3HUF_EXIT_OK && !pack->bytes) { code = k3huf_safetensors_recognise(&input, &safetensors, fault); }
+    if (code == K3HUF_EXIT_OK && !pack->bytes) { code = k3huf_kind_of(&input, &kind, fault); }
+    const bool safetensors = kind == K3HUF_KIND_SAFETENSORS;
+    if (code == K3HUF_EXIT_OK && (kind == K3HUF_KIND_RUN || kind == K3HUF_KIND_ARCHIVE)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, input.name, NULL,
+                               "is packed already: it begins as %s does (--bytes packs it all the same)",
+                               kind == K3HUF_KIND_RUN ? "a run" : "an archive");
+    }
     if (code == K3HUF_EXIT_OK && safetensors) {
         code = check_archive_options(pack, fault);
         if (code == K3HUF_EXIT_OK) { code = k3huf_safetensors_read(&input, &tensors, fault); }
@@ -359,6 +366,7 @@ const struct k3huf_command k3huf_command_pack = {
     "  a directory            with a sharded or plain safetensors model, or with trunk.bin and trunk.json: OUT is a\n"
     "                         directory of archives, one a file; those complete and sound already are left alone.\n"
     "                         Of a directory the weight files and their index; other files are not packed\n"
+    "  a run or an archive    refused: it is packed already\n"
     "  any other file         little-endian bf16 values: OUT is a run\n"
     "IN may be - for standard input, which is held in memory. OUT may be - or a device where it is a run: each stripe "
     "is\n"

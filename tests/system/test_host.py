@@ -627,6 +627,23 @@ class Usage(HostTest):
         self.assertRegex(text, r", ratio 0\.\d{5}, 1 stripe, verified\n\Z")
         self.assertNotIn("ratio", self.good("pack", write(self.path("nothing"), b""), "empty").decode())
 
+    def test_what_is_packed_is_not_packed_again(self):
+        """What begins with a run's magic or an archive's, sound or not, from a file or not; unless --bytes says so."""
+        run, archive = read(data("k3_three_stripes.k3h")), b"K3HUFAR\n" + bytes(5000)
+        for content, kind in ((run, "a run"), (run[:4], "a run"), (archive, "an archive"), (archive[:8], "an archive")):
+            for name in ("packed", "packed.safetensors"):
+                write(self.path(name), content)
+                self.fails(USAGE, rf": {name}: is packed already: it begins as {kind} does \(--bytes packs it all the same\)",
+                           "pack", "--force", "--rm", name, "out")
+                self.assertEqual(read(self.path(name)), content)
+            self.fails(USAGE, "is packed already", "pack", "-", "out", stdin=content)
+            self.assertFalse(os.path.exists(self.path("out")))
+            self.good("pack", "--bytes", write(self.path("packed"), content), "again")
+            self.assertEqual(self.good("unpack", "again", "-"), content)
+            os.remove(self.path("again"))
+        for content in (run[:3], archive[:7], b"K" + archive):
+            self.good("pack", "--force", write(self.path("packed"), content), "out")
+
     def test_both_inputs_standard_input(self):
         self.fails(USAGE, "standard input", "verify", "-", "-")
 
