@@ -14,6 +14,7 @@
 #include "input.h"
 #include "json_print.h"
 #include "k3_histogram.h"
+#include "kind.h"
 #include "options.h"
 #include "timing.h"
 
@@ -233,14 +234,13 @@ static enum k3huf_exit bench_made(const struct options *options, uint64_t size, 
 /* The front of a file. */
 static enum k3huf_exit bench_input(const struct options *options, struct k3huf_input *input, json_t *list,
                                    struct k3huf_fault *fault) {
-    enum k3huf_exit code = k3huf_input_slurp(input, fault);
-    if (code != K3HUF_EXIT_OK) { return code; }
     uint64_t most = options->size == 0 ? MEMORY_BYTES : options->size;
     size_t size = (size_t)(input->size < most ? input->size : most);
     if (size == 0) { return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, input->name, NULL, "is empty"); }
     uint8_t *raw = malloc(size);
     size_t got = 0;
-    code = raw == NULL ? k3huf_fault_memory(fault, size) : k3huf_input_read_at(input, 0, raw, size, &got, fault);
+    enum k3huf_exit code =
+        raw == NULL ? k3huf_fault_memory(fault, size) : k3huf_input_read_at(input, 0, raw, size, &got, fault);
     if (code == K3HUF_EXIT_OK && got != size) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_IO, input->name, NULL, "changed while it was read");
     }
@@ -249,13 +249,28 @@ static enum k3huf_exit bench_input(const struct options *options, struct k3huf_i
     return code;
 }
 
+/* Whether it is weights that can be measured. */
+static enum k3huf_exit check_input(struct k3huf_input *input, struct k3huf_fault *fault) {
+    enum k3huf_kind kind = K3HUF_KIND_BYTES;
+    enum k3huf_exit code = k3huf_input_slurp(input, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_kind_of(input, &kind, fault); }
+    return code == K3HUF_EXIT_OK && kind != K3HUF_KIND_BYTES
+               ? k3huf_kind_refuse(input, kind, "bench takes bf16 weights", fault)
+               : code;
+}
+
 static enum k3huf_exit bench_all(const struct options *options, json_t *list, struct k3huf_fault *fault) {
     struct k3huf_input input;
     enum k3huf_exit code = K3HUF_EXIT_OK;
-    /* A file that cannot be opened is known before minutes are spent. */
+    /* A file that cannot be used is known before minutes are spent. */
     if (options->file != NULL) {
         code = k3huf_input_open(&input, options->file, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
+        code = check_input(&input, fault);
+        if (code != K3HUF_EXIT_OK) {
+            k3huf_input_close(&input);
+            return code;
+        }
     }
     if (list == NULL) { print_head(options); }
     if (options->size != 0) {
@@ -327,7 +342,8 @@ const struct k3huf_command k3huf_command_bench = {
     "without matches, on the odd bytes, and the merge with the even ones; the k3huf decoder in each way it can work;\n"
     "packing, and libzstd's level 1 on the odd bytes. A row has all that decoding takes: headers, tables, planes. The\n"
     "bytes are made from the K3 weights' histogram, 4M (in the cache) and 64M (from memory); then comes the front of\n"
-    "FILE. Every row is checked once, then timed in turn with the others. A ratio is taken run by run.\n\n"
+    "FILE, raw bf16 weights. Every row is checked once, then timed in turn with the others. A ratio is taken run by "
+    "run.\n\n"
     "      --size BYTES  bytes to use, K, M or G may follow (default: 4M and 64M, of FILE 64M at most)\n"
     "      --isa NAME    instruction set variant to measure (default: the one that the other commands use), or all:\n"
     "                    each that this processor can run\n"

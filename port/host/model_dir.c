@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "archive_file.h"
 #include "json_print.h"
 #include "output.h"
 #include "tensors.h"
@@ -172,6 +173,22 @@ static bool has(const char *directory, const char *name) {
     return there;
 }
 
+/* How many files of the directory are not the model's: those that `model` does not name. */
+static enum k3huf_exit count_others(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
+    DIR *dir = opendir(directory);
+    if (dir == NULL) { return k3huf_fault_errno(fault, directory, "cannot be read"); }
+    for (const struct dirent *found; (found = readdir(dir)) != NULL;) {
+        struct stat info;
+        bool named = false;
+        for (uint32_t i = 0; i < model->n && !named; i++) {
+            named = strcmp(model->file[i].name, found->d_name) == 0;
+        }
+        if (!named && fstatat(dirfd(dir), found->d_name, &info, 0) == 0 && S_ISREG(info.st_mode)) { model->others++; }
+    }
+    (void)closedir(dir);
+    return K3HUF_EXIT_OK;
+}
+
 enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
     enum k3huf_exit code = K3HUF_EXIT_OK;
     *model = (struct k3huf_model){0};
@@ -186,6 +203,54 @@ enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *mode
     }
     (void)settle(model);
     if (code == K3HUF_EXIT_OK) { code = look(directory, model, fault); }
+    if (code == K3HUF_EXIT_OK) { code = count_others(directory, model, fault); }
+    return code;
+}
+
+/* ---------------------------------------------------------------------------------------------- what is there ---- */
+
+static enum k3huf_exit foreign(const char *path, const char *what, struct k3huf_fault *fault) {
+    return k3huf_fault_set(fault, K3HUF_EXIT_IO, path, NULL, "exists already and is no %s (--force replaces it)", what);
+}
+
+/* Whether `path`, which is to be replaced, is an archive, sound or not; K3HUF_EXIT_OK also where nothing is there, or
+ * no regular file: what becomes of those is output.h's to say. */
+static enum k3huf_exit expect_archive(const char *path, struct k3huf_fault *fault) {
+    struct k3huf_input input;
+    struct stat info;
+    bool is = false;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) { return K3HUF_EXIT_OK; }
+    enum k3huf_exit code = k3huf_input_open(&input, path, fault);
+    if (code != K3HUF_EXIT_OK) { return code; }
+    code = k3huf_archive_recognise(&input, &is, fault);
+    k3huf_input_close(&input);
+    return code == K3HUF_EXIT_OK && !is ? foreign(path, "archive", fault) : code;
+}
+
+static enum k3huf_exit expect_manifest(const char *directory, const char *path, struct k3huf_fault *fault) {
+    json_t *root = NULL;
+    char *again = NULL;
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) { return K3HUF_EXIT_OK; }
+    enum k3huf_exit code = read_json(directory, K3HUF_MANIFEST_NAME, &root, &again, fault);
+    if (code == K3HUF_EXIT_CORRUPT || (code == K3HUF_EXIT_OK && json_object_get(root, "k3huf_manifest") == NULL)) {
+        code = foreign(path, "manifest", fault);
+    }
+    json_decref(root);
+    free(again);
+    return code;
+}
+
+enum k3huf_exit k3huf_model_keep_others(const char *directory, const struct k3huf_model *model,
+                                        struct k3huf_fault *fault) {
+    char *path = k3huf_path(directory, K3HUF_MANIFEST_NAME, NULL, fault);
+    enum k3huf_exit code = path == NULL ? fault->code : expect_manifest(directory, path, fault);
+    free(path);
+    for (uint32_t i = 0; i < model->n && code == K3HUF_EXIT_OK; i++) {
+        path = k3huf_path(directory, model->file[i].name, K3HUF_ARCHIVE_SUFFIX, fault);
+        code = path == NULL ? fault->code : expect_archive(path, fault);
+        free(path);
+    }
     return code;
 }
 

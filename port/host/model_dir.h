@@ -1,7 +1,7 @@
 /* model_dir.h - directories: which files of a model belong together, and the manifest of those packed of it.
  *
  * A model is a directory with model.safetensors.index.json and the shards that it names, or with .safetensors files and
- * no index, or a packed trunk, trunk.bin and trunk.json. Other files are none of our business.
+ * no index, or a packed trunk, trunk.bin and trunk.json. Other files are counted, no more.
  */
 #ifndef K3HUF_HOST_MODEL_DIR_H
 #define K3HUF_HOST_MODEL_DIR_H
@@ -20,6 +20,7 @@ struct k3huf_model_file {
 struct k3huf_model {
     struct k3huf_model_file *file; /* malloc'ed, by name */
     uint32_t n;
+    uint32_t others; /* other files in the directory, as k3huf_model_read() found it */
     bool trunk;
 };
 
@@ -27,6 +28,11 @@ struct k3huf_model {
  * names; K3HUF_EXIT_IO: no model. Free in any case. */
 enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault);
 void k3huf_model_free(struct k3huf_model *model);
+
+/* K3HUF_EXIT_IO where an archive's name or the manifest's in `directory` is that of a file of another kind, one that
+ * does not begin as an archive does, or holds no manifest: it is somebody's, and not to be replaced. */
+enum k3huf_exit k3huf_model_keep_others(const char *directory, const struct k3huf_model *model,
+                                        struct k3huf_fault *fault);
 
 /* Write the manifest of `model` into `directory`, unless it is there with the same contents. */
 enum k3huf_exit k3huf_manifest_write(const char *directory, const struct k3huf_model *model, struct k3huf_fault *fault);

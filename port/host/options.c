@@ -22,9 +22,12 @@ static int next(int argc, char **argv, const struct option *options, struct k3hu
     opterr = 0;
     int value = getopt_long(argc, argv, letters, options, NULL);
     if (value == ':' || value == '?') {
-        /* Of a letter amid others only optopt tells; of a long option only argv does. */
+        /* Of a letter amid others only optopt tells; of a long option only argv does, but optopt has its letter all the
+         * same where it lacks its value or has one too many. */
         char letter[] = {'-', (char)optopt, '\0'};
-        bool is_letter = optopt > ' ' && optopt < 127;
+        const bool known = value == ':' || (isalpha(optopt) != 0 && strchr(letters, optopt) != NULL);
+        const bool is_long = known && strncmp(argv[optind - 1], "--", 2) == 0;
+        bool is_letter = optopt > ' ' && optopt < 127 && !is_long;
         (void)k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "%s: %s: '%s' (see k3huf_host %s --help)", argv[0],
                               value == ':' ? "option needs a value" : "no such option, or not used like this",
                               is_letter ? letter : argv[optind - 1], argv[0]);

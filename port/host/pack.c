@@ -10,6 +10,7 @@
 #include "archive_pack.h"
 #include "commands.h"
 #include "json_print.h"
+#include "kind.h"
 #include "model_dir.h"
 #include "options.h"
 #include "output.h"
@@ -37,8 +38,11 @@ static void print_archive(const struct pack *pack, const char *name, const struc
     if (result->source_bytes != 0) {
         printf(", ratio %.5f", (double)result->archive_bytes / (double)result->source_bytes);
     }
-    printf(", %" PRIu32 " tensor%s, %" PRIu32 " run%s, verified\n", result->ntensors, result->ntensors == 1 ? "" : "s",
-           result->runs, result->runs == 1 ? "" : "s");
+    if (result->ntensors != 0) {
+        printf(", %" PRIu32 " tensor%s, %" PRIu32 " run%s", result->ntensors, result->ntensors == 1 ? "" : "s",
+               result->runs, result->runs == 1 ? "" : "s");
+    }
+    printf(", verified\n");
     if (pack->verbose && result->float_bytes > 0) {
         const double symbols = (double)result->float_bytes / 2.0;
         printf("  %" PRIu32 " tensors of 16-bit floats, %" PRIu64
@@ -84,7 +88,8 @@ static enum k3huf_exit pack_run(const struct pack *pack, struct k3huf_input *inp
     FILE *to = result.stream ? stderr : stdout;
     (void)fprintf(to, "%s: %" PRIu64 " bytes packed to %" PRIu64, in_name, result.raw_bytes, result.run_bytes);
     if (result.raw_bytes != 0) {
-        (void)fprintf(to, ", ratio %.5f", (double)result.run_bytes / (double)result.raw_bytes);
+        (void)fprintf(to, ", ratio %.5f%s", (double)result.run_bytes / (double)result.raw_bytes,
+                      result.run_bytes < result.raw_bytes ? "" : " (not smaller: is this bf16?)");
     }
     (void)fprintf(to, ", %" PRIu32 " stripe%s, verified\n", result.nstripes, result.nstripes == 1 ? "" : "s");
     return code;
@@ -102,12 +107,18 @@ static enum k3huf_exit pack_file(const struct pack *pack, const char *in_name, c
     struct k3huf_tensors tensors = {0};
     struct k3huf_progress progress = {0};
     struct k3huf_encode_options encode = pack->encode;
-    bool safetensors = false;
+    enum k3huf_kind kind = K3HUF_KIND_BYTES;
     enum k3huf_exit code = k3huf_input_open(&input, in_name, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     code = k3huf_output_not_input(out_name, &input, fault);
     if (code == K3HUF_EXIT_OK) { code = k3huf_input_slurp(&input, fault); }
-    if (code == K3HUF_EXIT_OK && !pack->bytes) { code = k3huf_safetensors_recognise(&input, &safetensors, fault); }
+    if (code == K3HUF_EXIT_OK && !pack->bytes) { code = k3huf_kind_of(&input, &kind, fault); }
+    const bool safetensors = kind == K3HUF_KIND_SAFETENSORS;
+    if (code == K3HUF_EXIT_OK && (kind == K3HUF_KIND_RUN || kind == K3HUF_KIND_ARCHIVE)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, input.name, NULL,
+                               "is packed already: it begins as %s does (--bytes packs it all the same)",
+                               kind == K3HUF_KIND_RUN ? "a run" : "an archive");
+    }
     if (code == K3HUF_EXIT_OK && safetensors) {
         code = check_archive_options(pack, fault);
         if (code == K3HUF_EXIT_OK) { code = k3huf_safetensors_read(&input, &tensors, fault); }
@@ -250,6 +261,7 @@ static enum k3huf_exit pack_directory(const struct pack *pack, const char *direc
         k3huf_tensors_free(&tensors);
         free(source);
     }
+    if (code == K3HUF_EXIT_OK && !pack->force) { code = k3huf_model_keep_others(out_directory, &model, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_directory(out_directory, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_manifest_write(out_directory, &model, fault); }
     for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
@@ -258,15 +270,20 @@ static enum k3huf_exit pack_directory(const struct pack *pack, const char *direc
         }
     }
     if (code == K3HUF_EXIT_OK && pack->json) {
-        code = k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "packed",
-                                          (json_int_t)totals.packed, "skipped", (json_int_t)totals.skipped,
-                                          "source_bytes", (json_int_t)totals.source_bytes, "archive_bytes",
-                                          (json_int_t)totals.archive_bytes, "files", totals.files),
-                                fault);
+        code =
+            k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "packed",
+                                       (json_int_t)totals.packed, "skipped", (json_int_t)totals.skipped, "not_packed",
+                                       (json_int_t)model.others, "source_bytes", (json_int_t)totals.source_bytes,
+                                       "archive_bytes", (json_int_t)totals.archive_bytes, "files", totals.files),
+                             fault);
     } else if (code == K3HUF_EXIT_OK && !pack->quiet) {
         printf("%s: %" PRIu32 " of %" PRIu32 " files packed, %" PRIu32 " complete already; %" PRIu64
-               " bytes packed to %" PRIu64 "\n",
+               " bytes packed to %" PRIu64,
                out_directory, totals.packed, model.n, totals.skipped, totals.source_bytes, totals.archive_bytes);
+        if (model.others != 0) {
+            printf("; %" PRIu32 " other file%s not packed", model.others, model.others == 1 ? "" : "s");
+        }
+        printf("\n");
     }
     json_decref(totals.files);
     k3huf_model_free(&model);
@@ -347,7 +364,9 @@ const struct k3huf_command k3huf_command_pack = {
     "in its contents:\n"
     "  a .safetensors file    OUT is an archive: its bf16 and F16 tensors coded, all else as it is\n"
     "  a directory            with a sharded or plain safetensors model, or with trunk.bin and trunk.json: OUT is a\n"
-    "                         directory of archives, one a file; those complete and sound already are left alone\n"
+    "                         directory of archives, one a file; those complete and sound already are left alone.\n"
+    "                         Of a directory the weight files and their index; other files are not packed\n"
+    "  a run or an archive    refused: it is packed already\n"
     "  any other file         little-endian bf16 values: OUT is a run\n"
     "IN may be - for standard input, which is held in memory. OUT may be - or a device where it is a run: each stripe "
     "is\n"
@@ -367,7 +386,9 @@ const struct k3huf_command k3huf_command_pack = {
     "      --no-index           write no block index: the exact original layout\n"
     "      --block-log2 N       its blocks have 2^N symbols, 12 ... 20 (default 14)\n"
     "  -T, --threads N          use N threads (default: every processor); OUT does not depend on it\n"
-    "  -f, --force              replace OUT where it exists; of a directory, pack all files anew\n"
+    "  -f, --force              replace OUT where it exists; of a directory, pack all files anew. Without it only "
+    "what\n"
+    "                           begins as an archive is replaced there, and a manifest\n"
     "      --json               print the summary as one JSON object\n"
     "  -q, --quiet              print no summary and no progress\n"
     "  -v, --verbose            say what codes of their own gain\n"

@@ -25,6 +25,7 @@
 #include "commands.h"
 #include "input.h"
 #include "json_print.h"
+#include "kind.h"
 #include "memory_run.h"
 #include "options.h"
 #include "timing.h"
@@ -35,8 +36,6 @@
 #define LEAST_SECONDS 0.02 /* of a timed run */
 #define MOST_CORES 65536u
 #define GIGA 1e9
-
-static const uint8_t run_magic[] = {'K', 'H', 'U', 'F'};
 
 struct options {
     const char *file;
@@ -179,15 +178,16 @@ static enum k3huf_exit look_at_raw(struct subject *subject, struct k3huf_input *
 
 static enum k3huf_exit look_at(struct subject *subject, const char *file, struct k3huf_fault *fault) {
     struct k3huf_input input;
-    uint8_t magic[sizeof run_magic];
-    size_t got = 0;
+    enum k3huf_kind kind = K3HUF_KIND_BYTES;
     enum k3huf_exit code = k3huf_input_open(&input, file, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     code = k3huf_input_slurp(&input, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_input_read_at(&input, 0, magic, sizeof magic, &got, fault); }
+    if (code == K3HUF_EXIT_OK) { code = k3huf_kind_of(&input, &kind, fault); }
     if (code == K3HUF_EXIT_OK) {
-        subject->is_run = got == sizeof magic && memcmp(magic, run_magic, sizeof magic) == 0;
-        code = subject->is_run ? look_at_run(subject, &input, fault) : look_at_raw(subject, &input, fault);
+        subject->is_run = kind == K3HUF_KIND_RUN;
+        code = subject->is_run            ? look_at_run(subject, &input, fault)
+               : kind == K3HUF_KIND_BYTES ? look_at_raw(subject, &input, fault)
+                                          : k3huf_kind_refuse(&input, kind, "plan takes bf16 weights or a run", fault);
     }
     if (code == K3HUF_EXIT_OK && subject->raw_bytes == 0) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_USAGE, file, NULL, "holds no weights");
@@ -264,26 +264,31 @@ static void fill_ledger(struct ledger *ledger, const struct options *options, co
 static void verdict(char *text, size_t size, const struct options *options, const struct subject *subject,
                     const struct ledger *ledger, double decode) {
     const char *s = options->cores == 1 ? "" : "s";
+    const double share = 1 / ledger->speed_up; /* of the time raw; within 0.005 of 1, as printed, nothing is gained */
     if (subject->ratio >= 1) {
         (void)snprintf(text, size, "Compression does not pay: the run is not smaller than the weights.");
-    } else if (ledger->speed_up < 1) {
+    } else if (share >= 1.005) {
         (void)snprintf(text, size,
                        "Compression does not pay: a pass takes %.2f times as long as raw, because %" PRIu64
                        " core%s decode%s %.2f GB/s and the drive reads %.2f; %.0f cores break even.",
-                       1 / ledger->speed_up, options->cores, s, options->cores == 1 ? "s" : "",
-                       (double)options->cores * decode, options->drive, ledger->break_even_cores);
+                       share, options->cores, s, options->cores == 1 ? "s" : "", (double)options->cores * decode,
+                       options->drive, ledger->break_even_cores);
+    } else if (share >= 0.995 && ledger->drive_limits) {
+        (void)snprintf(text, size,
+                       "Compression breaks even: a pass takes as long as raw, and the drive is the limit: the run is "
+                       "hardly smaller than the weights.");
     } else if (ledger->drive_limits) {
         (void)snprintf(
             text, size,
             "Compression pays: a pass takes %.2f of its time raw, and the drive is the limit; %.0f of %" PRIu64
             " core%s would do.",
-            1 / ledger->speed_up, ledger->full_cores, options->cores, s);
-    } else if (ledger->speed_up > 1) {
+            share, ledger->full_cores, options->cores, s);
+    } else if (share < 0.995) {
         (void)snprintf(
             text, size,
             "Compression pays: a pass takes %.2f of its time raw, and decoding is the limit; with %.0f cores "
             "it would take %.2f.",
-            1 / ledger->speed_up, ledger->full_cores, subject->ratio);
+            share, ledger->full_cores, subject->ratio);
     } else {
         (void)snprintf(
             text, size,
@@ -400,7 +405,8 @@ const struct k3huf_command k3huf_command_plan = {
     "plan", "reckon whether compression pays, for a drive and a number of cores",
     "usage: k3huf_host plan [OPTIONS] --drive GB/S --cores N FILE\n"
     "FILE is raw bf16 weights, which are packed in memory (of more than 64M a sample), or a run. Prints the time of a\n"
-    "pass over all of it, raw and compressed, what limits it, what would break even, and a verdict.\n\n"
+    "pass over all of it, raw and compressed, what limits it, what would break even, and a verdict. Model files and\n"
+    "archives are refused: not all in them is coded.\n\n"
     "      --drive GB/S   what the drive reads, 10^9 bytes a second\n"
     "      --cores N      cores that decode\n"
     "      --decode GB/S  raw bytes that one of them decodes; measured on FILE, on this machine, if not given\n"

@@ -187,14 +187,17 @@ static enum k3huf_exit range_option(const char *text, struct unpack *unpack, str
     const char *colon = strchr(text, ':');
     char offset[32];
     const size_t length = colon == NULL ? sizeof offset : (size_t)(colon - text);
-    if (length >= sizeof offset) {
-        return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "--range must be OFFSET:LENGTH, not '%s'", text);
+    bool good = length < sizeof offset;
+    if (good) {
+        memcpy(offset, text, length);
+        offset[length] = '\0';
+        good = k3huf_option_number(offset, "range", 0, INT64_MAX, &unpack->from, fault) == K3HUF_EXIT_OK &&
+               k3huf_option_number(colon + 1, "range", 0, INT64_MAX, &unpack->size, fault) == K3HUF_EXIT_OK;
     }
-    memcpy(offset, text, length);
-    offset[length] = '\0';
     unpack->range = true;
-    enum k3huf_exit code = k3huf_option_number(offset, "range", 0, INT64_MAX, &unpack->from, fault);
-    return code == K3HUF_EXIT_OK ? k3huf_option_number(colon + 1, "range", 0, INT64_MAX, &unpack->size, fault) : code;
+    return good ? K3HUF_EXIT_OK
+                : k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL,
+                                  "--range must be OFFSET:LENGTH, two numbers of bytes, not '%s'", text);
 }
 
 static enum k3huf_exit run_unpack(int argc, char **argv, bool *help, struct k3huf_fault *fault) {

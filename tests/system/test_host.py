@@ -621,6 +621,41 @@ class Usage(HostTest):
                 self.fails(USAGE, "k3huf_host", *arguments)
         self.assertEqual(self.files(), [])
 
+    def test_an_option_is_named_as_typed(self):
+        for typed, name in ((("--threads",), "--threads"), (("-T",), "-T"), (("-qT",), "-T"), (("--thr",), "--thr"),
+                            (("--rm", "-qx"), "-x"), (("--rm", "-q%"), "-%"), (("--quiet=3",), "--quiet=3"),
+                            (("--output",), "--output"), (("--block-log2",), "--block-log2"), (("--no",), "--no")):
+            self.fails(USAGE, rf": '{name}' \(see ", "pack", "in", *typed)
+
+    def test_a_range_is_named_as_a_whole(self):
+        for bad in ("10:", ":10", ":", "", "10", "a:1", "1:a", "1:2:3", "-1:2", "1" * 40 + ":1"):
+            self.fails(USAGE, rf"--range must be OFFSET:LENGTH, .*not '{bad}'\n", "unpack", "--range", bad, "in", "out")
+
+    def test_a_run_that_is_not_smaller(self):
+        """The summary says so of a ratio of 1 or more, and of no other."""
+        text = self.good("pack", data("random_bytes_odd_length.raw"), "odd").decode()
+        self.assertRegex(text, r", ratio 1\.\d{5} \(not smaller: is this bf16\?\), 1 stripe, verified\n\Z")
+        text = self.good("pack", data("silero_vad_v6.bf16"), "weights").decode()
+        self.assertRegex(text, r", ratio 0\.\d{5}, 1 stripe, verified\n\Z")
+        self.assertNotIn("ratio", self.good("pack", write(self.path("nothing"), b""), "empty").decode())
+
+    def test_what_is_packed_is_not_packed_again(self):
+        """What begins with a run's magic or an archive's, sound or not, from a file or not; unless --bytes says so."""
+        run, archive = read(data("k3_three_stripes.k3h")), b"K3HUFAR\n" + bytes(5000)
+        for content, kind in ((run, "a run"), (run[:4], "a run"), (archive, "an archive"), (archive[:8], "an archive")):
+            for name in ("packed", "packed.safetensors"):
+                write(self.path(name), content)
+                self.fails(USAGE, rf": {name}: is packed already: it begins as {kind} does \(--bytes packs it ",
+                           "pack", "--force", "--rm", name, "out")
+                self.assertEqual(read(self.path(name)), content)
+            self.fails(USAGE, "is packed already", "pack", "-", "out", stdin=content)
+            self.assertFalse(os.path.exists(self.path("out")))
+            self.good("pack", "--bytes", write(self.path("packed"), content), "again")
+            self.assertEqual(self.good("unpack", "again", "-"), content)
+            os.remove(self.path("again"))
+        for content in (run[:3], archive[:7], b"K" + archive):
+            self.good("pack", "--force", write(self.path("packed"), content), "out")
+
     def test_both_inputs_standard_input(self):
         self.fails(USAGE, "standard input", "verify", "-", "-")
 

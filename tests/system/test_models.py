@@ -46,7 +46,9 @@ class Models(ModelTest):
     def test_sharded(self):
         names = self.make_model()
         text = self.good("pack", "model", "out").decode()
-        self.assertRegex(text, r"(?m)^out: 5 of 5 files packed, 0 complete already; \d+ bytes packed to \d+$")
+        self.assertRegex(text, r"(?m)^out: 5 of 5 files packed, 0 complete already; \d+ bytes packed to \d+; 1 other file not packed$")
+        self.assertRegex(text, rf"(?m)^model/{re.escape(INDEX)}: \d+ bytes packed to \d+, ratio [0-9.]+, verified$")
+        self.assertRegex(text, rf"(?m)^model/{re.escape(names[0])}: .*, ratio [0-9.]+, 2 tensors, 1 run, verified$")
         self.assertEqual(sorted(os.listdir(self.path("out"))), sorted([n + ".k3a" for n in names] + [INDEX + ".k3a", MANIFEST]))
         self.assertRegex(self.good("verify", "out").decode(), "5 of 5 files in order")
         self.good("verify", "--manifest", "out", "model")
@@ -57,6 +59,63 @@ class Models(ModelTest):
         self.assertEqual(self.good("unpack", "--tensor", "layers.2.w", f"out/{names[2]}.k3a", "-"), generate(120000, 2))
         facts = json.loads(self.good("pack", "--json", "--force", "model", "out"))
         self.assertEqual((facts["packed"], facts["skipped"], len(facts["files"])), (5, 0, 5))
+        self.assertEqual(facts["not_packed"], 1)
+
+    def test_what_is_not_packed_is_counted(self):
+        """Files, hidden ones too, by whatever name they are here; no folders."""
+        def line():
+            return self.good("pack", "model", "out").decode().splitlines()[-1]
+
+        (name,) = self.make_model(1, 1000)
+        os.remove(self.path("model/config.json"))
+        self.assertRegex(line(), r"; \d+ bytes packed to \d+\Z")
+        self.assertEqual(json.loads(self.good("pack", "--json", "model", "out"))["not_packed"], 0)
+        write(self.path("model/tokenizer.json"), b"{}")
+        write(self.path("model/.gitattributes"), b"")
+        os.symlink("tokenizer.json", self.path("model/link"))
+        os.mkdir(self.path("model/folder"))
+        write(self.path("model/folder/file"), b"")
+        self.assertRegex(line(), r"; \d+ bytes packed to \d+; 3 other files not packed\Z")
+        os.remove(self.path("model/" + INDEX))  # then it is one more that is packed or not
+        write(self.path("model/unlisted.safetensors"), read(self.path("model/" + name)))
+        self.assertRegex(line(), r"; 3 other files not packed\Z")
+        self.assertEqual(json.loads(self.good("pack", "--json", "model", "out"))["not_packed"], 3)
+        self.trunk()
+        write(self.path("trunk/README"), b"")
+        self.assertRegex(self.good("pack", "trunk", "out2").decode(), r"; 1 other file not packed\n\Z")
+
+    def test_foreign_files_are_kept(self):
+        """Of what stands at an archive's name or the manifest's only archives and manifests are replaced, in whatever
+        state; else nothing at all is written."""
+        names = sorted(self.make_model(2, 1000))
+        self.good("pack", "model", "out")
+        sound = self.contents("out")
+        archive = sound[names[1] + ".k3a"]
+        for content in (b"", b"precious", archive[:7], b"x" + archive[1:], sound[MANIFEST]):
+            write(self.path(f"out/{names[1]}.k3a"), content)
+            os.remove(self.path(f"out/{names[0]}.k3a"))
+            before = self.contents("out")
+            for part in ("1/1", "1/3"):
+                self.fails(IO, rf"out/{names[1]}\.k3a: exists already and is no archive \(--force replaces it\)\n",
+                           "pack", "--part", part, "model", "out")
+                self.assertEqual(self.contents("out"), before)
+            self.good("pack", "--force", "model", "out")
+            self.assertEqual(self.contents("out"), sound)
+        for content in (archive[:8], archive[:-1], archive[:-1] + bytes([archive[-1] ^ 1]), archive):
+            write(self.path(f"out/{names[1]}.k3a"), content)
+            self.good("pack", "model", "out")
+            self.assertEqual(self.contents("out"), sound)
+        for content in (b"", b"precious", b"{}", b"[]", b'{"manifest": 1}', sound[MANIFEST][:-1], archive):
+            write(self.path("out/" + MANIFEST), content)
+            before = self.contents("out")
+            self.fails(IO, rf"out/{MANIFEST}: exists already and is no manifest \(--force replaces it\)\n",
+                       "pack", "model", "out")
+            self.assertEqual(self.contents("out"), before)
+            self.good("pack", "--force", "model", "out")
+            self.assertEqual(self.contents("out"), sound)
+        write(self.path("out/" + MANIFEST), b'{"k3huf_manifest": 1, "files": []}')
+        self.good("pack", "model", "out")
+        self.assertEqual(self.contents("out"), sound)
 
     def test_list_and_inspect(self):
         """Of a directory, what each archive of its manifest gives by itself, in the manifest's order."""

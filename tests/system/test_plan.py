@@ -6,9 +6,11 @@ Environment and habits are those of test_host.py.
 """
 import json
 import math
+import os
 import re
 import unittest
 
+import safetensors_file as st
 from test_host import CORRUPT, IO, USAGE, HostTest, Run, data, generate, read, write
 
 WEIGHTS = data("silero_vad_v6.bf16")
@@ -68,6 +70,15 @@ class PlanLedger(PlanTest):
         self.assertEqual(many["limit"], "drive")
         self.assertEqual(many["verdict"], "Compression pays: a pass takes 0.69 of its time raw, and the drive is the "
                                           "limit; 12 of 16 cores would do.")
+        # To two decimals as long as raw: nobody is told that it pays, or that it does not.
+        near = self.check(RUN, run.raw_bytes, ratio, 8.0, 8, 1.004)
+        self.assertRegex(near["verdict"], r"\ACompression breaks even: .* decoding is the limit; with 12 cores ")
+        near = self.check(RUN, run.raw_bytes, ratio, 8.0, 8, 0.996)
+        self.assertRegex(near["verdict"], r"\ACompression breaks even: .* decoding is the limit; with 12 cores ")
+        near = self.check(RUN, run.raw_bytes, ratio, 8.0, 8, 1.0055)
+        self.assertRegex(near["verdict"], r"\ACompression pays: a pass takes 0\.99 of its time raw, and decoding ")
+        near = self.check(RUN, run.raw_bytes, ratio, 8.0, 8, 0.9945)
+        self.assertRegex(near["verdict"], r"\ACompression does not pay: a pass takes 1\.01 times as long as raw")
         one = self.check(RUN, run.raw_bytes, ratio, 0.25, 1, 2.5)
         self.assertIn("1 of 1 core would do", one["verdict"])
 
@@ -85,6 +96,17 @@ class PlanLedger(PlanTest):
         self.assertGreater(len(packed), len(content))
         got = self.check(file, len(content), len(packed) / len(content), 1.0, 64, 100.0)
         self.assertEqual(got["verdict"], "Compression does not pay: the run is not smaller than the weights.")
+
+    def test_hardly_smaller(self):
+        """A run whose ratio is 1.00, but less than 1."""
+        content = bytes(byte for i in range(200000) for byte in (i % 256, i % 245))
+        file = write(self.path("nearly"), content)
+        self.good("pack", file, "nearly.k3h")
+        packed = os.path.getsize(self.path("nearly.k3h"))
+        self.assertTrue(0.995 <= packed / len(content) < 1, packed / len(content))
+        got = self.check(file, len(content), packed / len(content), 1.0, 64, 100.0)
+        self.assertEqual(got["verdict"], "Compression breaks even: a pass takes as long as raw, and the drive is the "
+                                         "limit: the run is hardly smaller than the weights.")
 
     def test_filler_is_read_too(self):
         file = data("k3_stripes_with_filler.k3h")
@@ -155,6 +177,28 @@ class PlanRefusals(PlanTest):
         empty_run = self.path("empty-run")
         self.good("pack", write(self.path("nothing"), b""), empty_run)
         self.fails(USAGE, "holds no weights", *options, empty_run)
+
+    def test_models_and_archives(self):
+        """Not taken as weights, header and all: a .safetensors file whatever it is called, and an archive."""
+        options = ("plan", "--drive", "2", "--cores", "2", "--decode", "1")
+        content = st.file([("w", "BF16", [50000], generate(100000))])
+        write(self.path("m.safetensors"), content)
+        write(self.path("m"), content)
+        self.good("pack", "m", "a")
+        for name in ("m", "m.safetensors"):
+            self.fails(USAGE, rf": {re.escape(name)}: is a model file: plan takes bf16 weights or a run \(pack it: ",
+                       *options, name)
+            self.fails(USAGE, rf": {re.escape(name)}: is a model file: bench takes bf16 weights \(pack it: ",
+                       "bench", "--size", "1K", "--runs", "1", name)
+        self.fails(USAGE, r": a: is an archive: plan takes bf16 weights or a run \(unpack --tensor ", *options, "a")
+        self.fails(USAGE, "is an archive: plan takes", *options, "-", stdin=read(self.path("a")))
+        self.fails(USAGE, r": a: is an archive: bench takes bf16 weights \(unpack --tensor ",
+                   "bench", "--size", "1K", "--runs", "1", "a")
+        self.fails(USAGE, r"k3h: is a run: bench takes bf16 weights \(unpack ",
+                   "bench", "--size", "1K", "--runs", "1", "--json", RUN)
+        # What the message says to do.
+        self.good("unpack", "--tensor", "w", "a", "weights")
+        self.assertEqual(self.plan(*options[1:], "weights")["raw_bytes"], 100000)
 
     def test_corrupt(self):
         content = read(RUN)
