@@ -260,7 +260,7 @@ static enum k3huf_exit check_input(struct k3huf_input *input, struct k3huf_fault
 }
 
 static enum k3huf_exit bench_all(const struct options *options, json_t *list, struct k3huf_fault *fault) {
-    struct k3huf_input input;
+    struct k3huf_input input = {.size = 0};
     enum k3huf_exit code = K3HUF_EXIT_OK;
     /* A file that cannot be used is known before minutes are spent. */
     if (options->file != NULL) {

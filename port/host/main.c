@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_help(stdout);
     } else if (strcmp(name, "help") == 0) {
-        if (code == K3HUF_EXIT_OK) { code = help_command(argc - 2, argv + 2, &fault); }
+        code = help_command(argc - 2, argv + 2, &fault);
     } else if (strcmp(name, "--man") == 0) {
         k3huf_manual_print(commands, COMMANDS, general_help);
     } else if (strcmp(name, "--bash-completion") == 0) {
