@@ -358,10 +358,29 @@ class Parts(ModelTest):
             os.mkfifo(self.path("out/" + MANIFEST))
             process = subprocess.Popen([*TOOL, "pack", "model", "out"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        cwd=self.folder.name)
-            with open(self.path("out/" + MANIFEST), "wb"):  # opened once the tool looks whether one is there
-                change(self.path("model/" + names[1]))
-            with open(self.path("out/" + MANIFEST), "rb") as fifo:
-                manifest = fifo.read()
+            asked = None
+            while asked is None and process.poll() is None:  # until the tool looks whether one is there
+                try:
+                    asked = os.open(self.path("out/" + MANIFEST), os.O_WRONLY | os.O_NONBLOCK)
+                except OSError:
+                    time.sleep(0.01)
+            change(self.path("model/" + names[1]))
+            if asked is not None:
+                os.close(asked)
+            manifest = b""
+            fifo = os.open(self.path("out/" + MANIFEST), os.O_RDONLY | os.O_NONBLOCK)
+            while True:
+                ended = process.poll() is not None
+                try:
+                    piece = os.read(fifo, 1 << 16)
+                except BlockingIOError:
+                    piece = b""
+                manifest += piece
+                if ended and not piece:
+                    break
+                if not piece:
+                    time.sleep(0.01)
+            os.close(fifo)
             out, errors = process.communicate(timeout=TIMEOUT)
             self.assertEqual(process.returncode, IO)
             self.assertRegex(errors.decode(), rf"\Ak3huf_host: model/{names[1]}: changed while the directory was packed\n\Z")
