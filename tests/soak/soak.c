@@ -836,7 +836,7 @@ static void *run_engine(void *argument) {
 
 static void shut_down(void) {
     for (uint32_t i = 0; i < JOBS; i++) {
-        if (works[i].open && (works[i].made == MADE_DECODE || works[i].made == MADE_LIST) && !works[i].cancelled) {
+        if (works[i].open && works[i].made != MADE_CANCEL && works[i].made != MADE_REFUSED && !works[i].cancelled) {
             works[i].cancelled = true;
             allow(&works[i], K3HUF_JOB_E_CANCELLED);
         }
