@@ -106,13 +106,21 @@ enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name,
     return K3HUF_EXIT_OK;
 }
 
-/* Have the system begin to write what is in its cache: at the end there is then little left to wait for. */
-static void write_behind(struct k3huf_output *output) {
-    const uint64_t least = (uint64_t)8 << 20;
-    if (!output->stream && output->written - output->begun >= least) {
+/* The output grows. Where no byte waits, those that do from now on lie behind here. */
+static void grow(struct k3huf_output *output, uint64_t size) {
+    if (output->waiting == 0) { output->begun = output->written; }
+    output->written += size;
+}
+
+/* `size` bytes were written somewhere behind `begun`. Have the system begin to bring them to the disk: at the end there
+ * is then little left to wait for. In small steps: other threads wait for this one meanwhile. */
+static void write_behind(struct k3huf_output *output, uint64_t size) {
+    const uint64_t step = (uint64_t)4 << 20;
+    output->waiting += size;
+    if (!output->stream && output->waiting >= step) {
         (void)sync_file_range(output->fd, (off_t)output->begun, (off_t)(output->written - output->begun),
                               SYNC_FILE_RANGE_WRITE); /* where it cannot, nothing is lost */
-        output->begun = output->written;
+        output->waiting = 0;
     }
 }
 
@@ -123,12 +131,12 @@ enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *d
         if (n >= 0) {
             data += n;
             size -= (size_t)n;
-            output->written += (uint64_t)n;
+            grow(output, (uint64_t)n);
+            write_behind(output, (uint64_t)n);
         } else if (errno != EINTR) {
             return k3huf_fault_errno(fault, output->name, "cannot be written");
         }
     }
-    write_behind(output);
     return K3HUF_EXIT_OK;
 }
 
@@ -143,8 +151,7 @@ enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, s
         }
         return K3HUF_EXIT_OK;
     }
-    write_behind(output);
-    output->written += size;
+    grow(output, size);
     /* Both: the file's size in case nothing follows, the position in case something does. */
     if (output->written > INT64_MAX || ftruncate(output->fd, (off_t)output->written) != 0 ||
         lseek(output->fd, (off_t)output->written, SEEK_SET) < 0) {
@@ -161,6 +168,7 @@ enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset,
             data += n;
             size -= (size_t)n;
             offset += (uint64_t)n;
+            write_behind(output, (uint64_t)n);
         } else if (errno != EINTR) {
             return k3huf_fault_errno(fault, output->name, "cannot be written");
         }

@@ -15,7 +15,8 @@ struct k3huf_output {
     bool stream;      /* standard output, or an existing device or FIFO: written to directly, cannot be read back */
     bool force;
     uint64_t written; /* bytes so far */
-    uint64_t begun;   /* those of them that the system was told to write */
+    uint64_t waiting; /* those of them that are in the system's cache, and not on their way to the disk */
+    uint64_t begun;   /* they all lie behind here */
 };
 
 /* Open an output; "-" is standard output. Where `name` exists and is not a device or FIFO, K3HUF_EXIT_IO without
