@@ -1,7 +1,6 @@
 /* decode_run.c - see decode_run.h.
  *
- *   plan   walk the stripes: check each header and index, cut them into groups of blocks, say which bytes those need.
- *          Bytes of a stream or of a part in memory are copied here; a file's are read by work.
+ *   plan   walk the stripes: check each header and index, cut them into groups of blocks, bring the bytes of those.
  *   work   decode a group.
  *   take   hand its blocks on, up to the first one that failed.
  *
@@ -56,7 +55,6 @@ struct group {
     unsigned blocks;
     unsigned spans;
     bool indexed;
-    bool filled; /* the spans' bytes are in memory already */
     struct k3huf_block block[GROUP_BLOCKS];
     struct where where[GROUP_BLOCKS];
     struct span span[2 * GROUP_BLOCKS];
@@ -79,6 +77,7 @@ struct k3huf_run_driver {
     struct group *group; /* malloc'ed, one a slot */
 
     struct k3huf_input *input;
+    struct k3huf_input again; /* the same, for raw planes; only seekable inputs, while driven */
     /* What is in memory of a stream, or the part given; unused with a seekable input. */
     uint8_t *stream; /* malloc'ed */
     size_t stream_capacity;
@@ -335,8 +334,8 @@ static void add_block(struct k3huf_run_driver *run, struct group *group, const s
     group->indexed = indexed;
 }
 
-/* Lay the group's memory out, and fill it where the bytes are at hand now and only now. */
-static enum k3huf_exit prepare(struct k3huf_run_driver *run, struct group *group, struct k3huf_fault *fault) {
+/* Lay the group's memory out. */
+static enum k3huf_exit lay_out(struct group *group, struct k3huf_fault *fault) {
     for (unsigned i = 0; i < group->spans; i++) {
         group->span[i].at = group->in_bytes;
         group->in_bytes += group->span[i].size;
@@ -357,13 +356,27 @@ static enum k3huf_exit prepare(struct k3huf_run_driver *run, struct group *group
         group->block[i].out = group->memory + out;
         out += group->block[i].raw_bytes;
     }
-    group->filled = !seekable(run);
-    for (unsigned i = 0; i < group->spans && group->filled; i++) {
-        enum k3huf_exit code =
-            read_whole(run, group->span[i].offset, group->memory + group->span[i].at, group->span[i].size, fault);
-        if (code != K3HUF_EXIT_OK) { return code; }
-    }
     return K3HUF_EXIT_OK;
+}
+
+/* Bring the group's bytes. The planes of a stripe lie apart, and each is read on: by a descriptor of its own. */
+static enum k3huf_exit fill(struct k3huf_run_driver *run, struct group *group, struct k3huf_fault *fault) {
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    for (unsigned i = 0; i < group->spans && code == K3HUF_EXIT_OK; i++) {
+        const struct span *span = &group->span[i];
+        uint8_t *to = group->memory + span->at;
+        if (seekable(run)) {
+            struct k3huf_input *input = i % 2 == 0 ? run->input : &run->again;
+            size_t got = 0;
+            code = k3huf_input_read_at(input, span->offset, to, span->size, &got, fault);
+            if (code == K3HUF_EXIT_OK && got != span->size) {
+                code = k3huf_input_changed(input, span->offset + got, fault);
+            }
+        } else {
+            code = read_whole(run, span->offset, to, span->size, fault);
+        }
+    }
+    return code;
 }
 
 static bool no_more_stripes(const struct k3huf_run_driver *run) {
@@ -424,7 +437,7 @@ static enum k3huf_plan gather(struct k3huf_run_driver *run, struct group *group,
     if (group->blocks > 0) {
         struct k3huf_fault fault;
         const bool whole_stripe = !seekable(run) && group->block[group->blocks - 1].last;
-        if (prepare(run, group, &fault) != K3HUF_EXIT_OK) {
+        if (lay_out(group, &fault) != K3HUF_EXIT_OK || fill(run, group, &fault) != K3HUF_EXIT_OK) {
             group->blocks = 0;
             group->fault = fault; /* comes before what was found behind the blocks */
         } else if (whole_stripe) {
@@ -449,25 +462,6 @@ static enum k3huf_plan plan_group(void *context, unsigned slot, uint64_t held, u
 }
 
 /* ------------------------------------------------------------------------------------------ work and take ---- */
-
-static void read_group(void *context, unsigned slot) {
-    struct k3huf_run_driver *run = context;
-    struct group *group = &run->group[slot];
-    for (unsigned i = 0; i < group->spans && group->blocks > 0 && !group->filled; i++) {
-        const struct span *span = &group->span[i];
-        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
-        size_t got = 0;
-        enum k3huf_exit code =
-            k3huf_input_read_at(run->input, span->offset, group->memory + span->at, span->size, &got, &fault);
-        if (code == K3HUF_EXIT_OK && got != span->size) {
-            code = k3huf_input_changed(run->input, span->offset + got, &fault);
-        }
-        if (code != K3HUF_EXIT_OK) {
-            group->fault = fault;
-            group->blocks = 0;
-        }
-    }
-}
 
 static void work_group(void *context, unsigned slot) {
     struct k3huf_run_driver *run = context;
@@ -529,13 +523,12 @@ static enum k3huf_exit drive(struct k3huf_run_driver *run, struct k3huf_fault *f
         enum k3huf_exit code = open_run(run, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
     }
-    const struct k3huf_pipeline pipeline = {.threads = run->threads,
-                                            .context = run,
-                                            .plan = plan_group,
-                                            .read = read_group,
-                                            .work = work_group,
-                                            .take = take_group};
-    return k3huf_pipeline_run(&pipeline, fault);
+    const struct k3huf_pipeline pipeline = {
+        .threads = run->threads, .context = run, .plan = plan_group, .work = work_group, .take = take_group};
+    if (seekable(run)) { k3huf_input_again(&run->again, run->input); }
+    const enum k3huf_exit code = k3huf_pipeline_run(&pipeline, fault);
+    if (seekable(run)) { k3huf_input_close(&run->again); }
+    return code;
 }
 
 /* ------------------------------------------------------------------------------------------------- drivers ---- */

@@ -159,6 +159,16 @@ static void release(struct job *job) {
 
 /* -------------------------------------------------------------------------------------------------- parts ---- */
 
+static void read_part(struct job *job, struct part *part) {
+    size_t got = 0;
+    const uint64_t offset = stripe_begin(job, part->stripe) + part->at;
+    part->fault.code = K3HUF_EXIT_OK;
+    if (k3huf_input_read_at(job->input, offset, part->raw, part->raw_bytes, &got, &part->fault) == K3HUF_EXIT_OK &&
+        got != part->raw_bytes) {
+        (void)k3huf_input_changed(job->input, offset + got, &part->fault);
+    }
+}
+
 /* The plan of both passes: the next part of the input. */
 static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_t *bytes) {
     struct job *job = context;
@@ -176,26 +186,15 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
         job->at = 0;
         job->stripe++;
     }
+    read_part(job, part);
     return K3HUF_PLAN_JOB;
-}
-
-static void read_part(void *context, unsigned slot) {
-    struct job *job = context;
-    struct part *part = &job->part[slot];
-    size_t got = 0;
-    const uint64_t offset = stripe_begin(job, part->stripe) + part->at;
-    part->fault.code = K3HUF_EXIT_OK;
-    if (k3huf_input_read_at(job->input, offset, part->raw, part->raw_bytes, &got, &part->fault) == K3HUF_EXIT_OK &&
-        got != part->raw_bytes) {
-        (void)k3huf_input_changed(job->input, offset + got, &part->fault);
-    }
 }
 
 static enum k3huf_exit run_pass(struct job *job, void (*work)(void *, unsigned),
                                 enum k3huf_exit (*take)(void *, unsigned, struct k3huf_fault *),
                                 struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = job->threads, .context = job, .plan = plan, .read = read_part, .work = work, .take = take};
+        .threads = job->threads, .context = job, .plan = plan, .work = work, .take = take};
     job->stripe = 0;
     job->at = 0;
     return k3huf_pipeline_run(&pipeline, fault);

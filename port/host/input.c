@@ -67,6 +67,19 @@ void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, ui
     view->size = size;
 }
 
+void k3huf_input_again(struct k3huf_input *again, const struct k3huf_input *of) {
+    char path[40];
+    k3huf_input_view(again, of, 0, of->size, of->name);
+    if (of->fd >= 0 && of->memory == NULL) {
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", of->fd);
+        const int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            again->fd = fd;
+            again->owns_fd = true;
+        }
+    }
+}
+
 void k3huf_input_close(struct k3huf_input *input) {
     if (input->owns_fd && input->fd >= 0) { (void)close(input->fd); }
     if (!input->view) { free(input->memory); }

@@ -47,6 +47,10 @@ void k3huf_input_by(struct k3huf_input *input, k3huf_input_get *get, void *conte
 void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, uint64_t offset, uint64_t size,
                       const char *name);
 
+/* All of a seekable input once more, by a descriptor of its own, so that the system reads ahead at two places of a
+ * file. Where there can be none (no /proc, or the file may not be opened), by the same one. To be closed. */
+void k3huf_input_again(struct k3huf_input *again, const struct k3huf_input *of);
+
 void k3huf_input_close(struct k3huf_input *input);
 
 /* Read `size` bytes at `offset` of a seekable input. *got is less than `size` only where the input ends. */

@@ -11,7 +11,7 @@
 #define SLOTS_MAX (2u * K3HUF_THREADS_MAX)
 
 /* Where the job in a slot is. */
-enum stage { STAGE_READING, STAGE_READ, STAGE_WORKING, STAGE_DONE };
+enum stage { STAGE_READ, STAGE_WORKING, STAGE_DONE };
 
 struct state {
     const struct k3huf_pipeline *pipeline;
@@ -118,9 +118,8 @@ static void start(struct state *state) {
     }
 }
 
-/* Plan a job and read it. The lock is held before and after, not meanwhile. */
-static void plan_and_read(struct state *state) {
-    const struct k3huf_pipeline *pipeline = state->pipeline;
+/* The lock is held before and after, not meanwhile. */
+static void plan(struct state *state) {
     const unsigned at = --state->free_count;
     const unsigned slot = state->free[at];
     const uint64_t held = state->held;
@@ -129,23 +128,16 @@ static void plan_and_read(struct state *state) {
     state->waiting = false;
     state->waiting_at = state->taken;
     (void)pthread_mutex_unlock(&state->lock);
-    const enum k3huf_plan said = pipeline->plan(pipeline->context, slot, held, &bytes);
+    const enum k3huf_plan said = state->pipeline->plan(state->pipeline->context, slot, held, &bytes);
     (void)pthread_mutex_lock(&state->lock);
     state->planning = false;
     if (said == K3HUF_PLAN_JOB && !state->ended) {
         state->order[state->planned % state->slots] = slot;
-        state->stage[slot] = STAGE_READING;
+        state->stage[slot] = STAGE_READ;
         state->bytes[slot] = bytes;
         state->held += bytes;
         state->planned++;
-        if (pipeline->threads > 1 || state->planned > 1) { start(state); }
-        if (pipeline->read != NULL) {
-            wake(state, false);
-            (void)pthread_mutex_unlock(&state->lock);
-            pipeline->read(pipeline->context, slot);
-            (void)pthread_mutex_lock(&state->lock);
-        }
-        state->stage[slot] = STAGE_READ;
+        if (state->pipeline->threads > 1 || state->planned > 1) { start(state); }
     } else {
         /* Back to where it was, below slots taken meanwhile: those have memory already, this one may have none yet. */
         memmove(state->free + at + 1, state->free + at, (state->free_count - at) * sizeof state->free[0]);
@@ -178,7 +170,7 @@ static void *helper(void *argument) {
         if (may_work(state)) {
             work(state);
         } else if (may_plan(state)) {
-            plan_and_read(state);
+            plan(state);
         } else {
             state->helpers_asleep++;
             wake(state, true);
@@ -224,7 +216,7 @@ enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct
         } else if (may_work(&state) && caller_works(&state)) {
             work(&state);
         } else if (may_plan(&state)) {
-            plan_and_read(&state);
+            plan(&state);
         } else if (may_work(&state)) {
             work(&state); /* all is read, and the other thread has not come to it */
         } else {

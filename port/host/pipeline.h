@@ -1,12 +1,13 @@
 /* pipeline.h - work on several threads, results in order. The one place of the host tool with threads and locks.
  *
- * A job goes through four steps, each with a slot of its own memory:
- *   plan   says what the next job is. One call at a time, in order, on any thread.
- *   read   brings its bytes. On any thread, side by side with everything else.
- *   work   computes. The same, but on no more threads at a time than asked for. Begun in order.
+ * A job goes through three steps, each with a slot of its own memory:
+ *   plan   says what the next job is, and reads its bytes. One call at a time, in order, on any thread.
+ *   work   computes. On any thread, side by side with everything else, but on no more threads at a time than asked for.
+ *          Begun in order.
  *   take   uses the result, and writes. In order, on the thread that called k3huf_pipeline_run().
- * So what only plan touches, and what only take touches, needs no lock. There are a few more threads than those at
- * work: reading goes ahead and writing behind even where one thread is asked for.
+ * So what only plan touches, and what only take touches, needs no lock; and a file is read in order, which the system's
+ * reading ahead depends on. Reading goes ahead and writing behind even where one thread is asked for: then there are
+ * two.
  */
 #ifndef K3HUF_HOST_PIPELINE_H
 #define K3HUF_HOST_PIPELINE_H
@@ -22,10 +23,9 @@ enum k3huf_plan {
 struct k3huf_pipeline {
     unsigned threads; /* 1 ... K3HUF_THREADS_MAX that work at a time */
     void *context;
-    /* Put the next job into slot `slot`. `held` is the sum of *bytes of all jobs that are not yet taken; *bytes is what
-     * this one adds to it. Not K3HUF_PLAN_WAIT where held is 0. */
+    /* Put the next job into slot `slot`, with all that work needs. `held` is the sum of *bytes of all jobs that are not
+     * yet taken; *bytes is what this one adds to it. Not K3HUF_PLAN_WAIT where held is 0. */
     enum k3huf_plan (*plan)(void *context, unsigned slot, uint64_t held, uint64_t *bytes);
-    void (*read)(void *context, unsigned slot); /* NULL: nothing to be read */
     void (*work)(void *context, unsigned slot);
     /* Any code but K3HUF_EXIT_OK ends the pipeline: it is the first one in the order of jobs, whatever the number of
      * threads, and what it leaves in the fault is what k3huf_pipeline_run() returns. */

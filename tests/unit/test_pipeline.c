@@ -1,6 +1,6 @@
-/* test_pipeline.c - jobs on several threads: each is planned, read, worked on and taken once, taken in order, and the
- * first failure in that order ends all, whatever the threads do. No more of them work at a time than asked for; where
- * that is one, jobs are read ahead of it and taken behind it. */
+/* test_pipeline.c - jobs on several threads: each is planned, worked on and taken once, planned and taken in order, and
+ * the first failure in that order ends all, whatever the threads do. No more of them work at a time than asked for;
+ * where that is one, jobs are read ahead of it and taken behind it. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -13,7 +13,6 @@
 
 struct job {
     unsigned number;
-    unsigned read;
     unsigned worked;
 };
 
@@ -48,8 +47,6 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
     return said;
 }
 
-static void read(void *context, unsigned slot) { ((struct jobs *)context)->slot[slot].read++; }
-
 /* Jobs of very different lengths, so that they finish out of order. */
 static void work(void *context, unsigned slot) {
     struct jobs *jobs = context;
@@ -61,14 +58,14 @@ static void work(void *context, unsigned slot) {
     for (unsigned i = 0; i < job->number * 7919u % 2000u; i++) {
         counter = counter + 1;
     }
-    job->worked += job->read; /* that comes first */
+    job->worked++;
     (void)atomic_fetch_sub(&jobs->working, 1);
 }
 
 static enum k3huf_exit take(void *context, unsigned slot, struct k3huf_fault *fault) {
     struct jobs *jobs = context;
     const struct job *job = &jobs->slot[slot];
-    if (job->number != jobs->taken || job->read != 1 || job->worked != 1) {
+    if (job->number != jobs->taken || job->worked != 1) {
         return k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, NULL, NULL, "job %u, where %u was due", job->number,
                                jobs->taken);
     }
@@ -82,7 +79,7 @@ static const unsigned thread_counts[] = {1, 2, 3, 7, 32};
 
 static enum k3huf_exit run(struct jobs *jobs, unsigned threads, struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = threads, .context = jobs, .plan = plan, .read = read, .work = work, .take = take};
+        .threads = threads, .context = jobs, .plan = plan, .work = work, .take = take};
     fault->code = K3HUF_EXIT_OK;
     fault->text[0] = '\0';
     const enum k3huf_exit code = k3huf_pipeline_run(&pipeline, fault);
@@ -139,13 +136,12 @@ static void memory_is_bounded(void **state) {
 /* ------------------------------------------------------------------------------------- reading ahead, writing behind
  */
 
-/* A job that waits, in work or in take, until another one has been read or begun: with steps that alternate it would
+/* A job that waits, in work or in take, until another one has been planned or begun: with steps that alternate it would
  * wait for ever. */
 struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     unsigned planned;
-    unsigned read_begun;
     unsigned work_begun;
     bool take_waits; /* else work does */
     bool missed;
@@ -175,14 +171,9 @@ static enum k3huf_plan meeting_plan(void *context, unsigned slot, uint64_t held,
     (void)held;
     (void)bytes;
     if (meeting->planned == JOBS) { return K3HUF_PLAN_END; }
-    meeting->number[slot] = meeting->planned++;
+    meeting->number[slot] = meeting->planned;
+    count_up(meeting, &meeting->planned);
     return K3HUF_PLAN_JOB;
-}
-
-static void meeting_read(void *context, unsigned slot) {
-    struct meeting *meeting = context;
-    (void)slot;
-    count_up(meeting, &meeting->read_begun);
 }
 
 /* The first job is the caller's own, since many a pipeline has no second one. */
@@ -194,7 +185,7 @@ static void meeting_work(void *context, unsigned slot) {
     struct meeting *meeting = context;
     count_up(meeting, &meeting->work_begun);
     if (!meeting->take_waits && in_the_middle(meeting, slot)) {
-        wait_for(meeting, &meeting->read_begun, meeting->number[slot] + 2);
+        wait_for(meeting, &meeting->planned, meeting->number[slot] + 2);
     }
 }
 
@@ -212,12 +203,8 @@ static void one_thread_overlaps(void **state) {
     for (unsigned i = 0; i < 2; i++) {
         struct meeting meeting = {.take_waits = i == 1};
         struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
-        const struct k3huf_pipeline pipeline = {.threads = 1,
-                                                .context = &meeting,
-                                                .plan = meeting_plan,
-                                                .read = meeting_read,
-                                                .work = meeting_work,
-                                                .take = meeting_take};
+        const struct k3huf_pipeline pipeline = {
+            .threads = 1, .context = &meeting, .plan = meeting_plan, .work = meeting_work, .take = meeting_take};
         assert_int_equal(pthread_mutex_init(&meeting.lock, NULL), 0);
         assert_int_equal(pthread_cond_init(&meeting.changed, NULL), 0);
         assert_int_equal(k3huf_pipeline_run(&pipeline, &fault), K3HUF_EXIT_OK);
