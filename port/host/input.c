@@ -68,9 +68,9 @@ void k3huf_input_view(struct k3huf_input *view, const struct k3huf_input *of, ui
 }
 
 void k3huf_input_again(struct k3huf_input *again, const struct k3huf_input *of) {
-    char path[40];
     k3huf_input_view(again, of, 0, of->size, of->name);
     if (of->fd >= 0 && of->memory == NULL) {
+        char path[40];
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", of->fd);
         const int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd >= 0) {
