@@ -157,7 +157,9 @@ static void decode_group(struct k3huf_inflight *e, uint32_t core, struct k3huf_g
 
 /* Take a group from the work ring and decode it. false: the ring is empty. */
 static bool work_once(struct k3huf_inflight *e, uint32_t core) {
-    unsigned tail = atomic_load_explicit(&e->work_tail, memory_order_relaxed);
+    /* The tail is acquired too: whoever moved it had seen a head that is not behind it, so the head read below is not
+     * either. A head from before that would make an empty ring look like one with a group. */
+    unsigned tail = atomic_load_explicit(&e->work_tail, memory_order_acquire);
     unsigned slot = 0;
     do {
         /* Acquire: what core 0 stored before it put the group in, its planes included, is visible from here on. A slot
@@ -166,7 +168,7 @@ static bool work_once(struct k3huf_inflight *e, uint32_t core) {
         if (atomic_load_explicit(&e->work_head, memory_order_acquire) == tail) { return false; }
         slot = atomic_load_explicit(&e->work[tail % K3HUF_INFLIGHT_WORK], memory_order_relaxed);
     } while (!atomic_compare_exchange_weak_explicit(&e->work_tail, &tail, tail + 1u, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+                                                    memory_order_acquire));
     decode_group(e, core, &e->group[slot]);
     atomic_store_explicit(&e->group[slot].state, K3HUF_GROUP_FINISHED, memory_order_release);
     e->port->signal(e->port->context);
