@@ -44,7 +44,7 @@ extern "C" {
 #define K3HUF_DEVICE_STATUS 12u    /* u32, job status of the session: why it was refused or closed */
 #define K3HUF_DEVICE_SESSION 16u   /* u32, the session last seen. Written after STATE and STATUS */
 #define K3HUF_DEVICE_SQ_TAKEN 20u  /* u32, jobs taken in this session, modulo 2^32 */
-#define K3HUF_DEVICE_HEARTBEAT 24u /* u32, changes while the engine lives, at least each 100 ms */
+#define K3HUF_DEVICE_HEARTBEAT 24u /* u32, changes each 100 ms or sooner, but in a reset of the drive */
 #define K3HUF_DEVICE_CORES 28u     /* u32, cores that decode */
 #define K3HUF_DEVICE_TICK_HZ 32u   /* u64 */
 #define K3HUF_DEVICE_LBA_COUNT 40u /* u64, 0: no drive */

@@ -7,7 +7,7 @@ void k3huf_reads_init(struct k3huf_reads *reads, const struct k3huf_port *port, 
     reads->attempts_max = attempts_max;
     reads->timeout = timeout;
     reads->tags = port->limits.queue_depth < K3HUF_INFLIGHT_READS ? port->limits.queue_depth : K3HUF_INFLIGHT_READS;
-    reads->broken = false;
+    reads->given_up = K3HUF_PORT_OK;
     reads->queue_head = 0;
     reads->queue_tail = 0;
     reads->live = 0;
@@ -19,9 +19,18 @@ void k3huf_reads_init(struct k3huf_reads *reads, const struct k3huf_port *port, 
     }
 }
 
+static void reset(struct k3huf_reads *reads) {
+    const bool good = reads->port->storage_reset(reads->port->context) == K3HUF_PORT_OK;
+    reads->given_up = good ? K3HUF_PORT_OK : K3HUF_PORT_E_DEVICE;
+}
+
 bool k3huf_reads_ready(struct k3huf_reads *reads) {
-    if (reads->broken) { reads->broken = reads->port->storage_reset(reads->port->context) != K3HUF_PORT_OK; }
-    return !reads->broken;
+    if (reads->given_up == K3HUF_PORT_E_DEVICE) {
+        reset(reads);
+    } else { /* after the last time-out the reset was good */
+        reads->given_up = K3HUF_PORT_OK;
+    }
+    return reads->given_up == K3HUF_PORT_OK;
 }
 
 void k3huf_reads_start(struct k3huf_reads *reads, struct k3huf_read_span *span) {
@@ -70,7 +79,8 @@ static void finish(struct k3huf_reads *reads, struct k3huf_read *read, enum k3hu
         wait_again(reads, read);
     } else if (status == K3HUF_PORT_OK) {
         release(reads, read);
-    } else if (reads->broken || status == K3HUF_PORT_E_ABSENT || status == K3HUF_PORT_E_NOT_PROVIDED) {
+    } else if (reads->given_up != K3HUF_PORT_OK || status == K3HUF_PORT_E_ABSENT ||
+               status == K3HUF_PORT_E_NOT_PROVIDED) {
         give_up(reads, read, status);
     } else if (++read->attempts < reads->attempts_max) {
         reads->retries++;
@@ -83,6 +93,8 @@ static void finish(struct k3huf_reads *reads, struct k3huf_read *read, enum k3hu
         reads->retries++;
         wait_again(reads, read);
     } else {
+        /* A drive that leaves a read unanswered that often would do so to all that wait, one after the other. */
+        if (status == K3HUF_PORT_E_TIMEOUT) { reads->given_up = status; }
         give_up(reads, read, status);
     }
 }
@@ -134,8 +146,9 @@ static bool submit(struct k3huf_reads *reads) {
         if (read->state != K3HUF_READ_WAITING) { continue; }
         uint8_t *const to = read->span->buffer + (size_t)read->first * port->limits.lba_bytes;
         const enum k3huf_port_status status =
-            reads->broken ? K3HUF_PORT_E_DEVICE
-                          : port->storage_submit(port->context, read->span->lba + read->first, read->blocks, to, tag);
+            reads->given_up != K3HUF_PORT_OK
+                ? reads->given_up
+                : port->storage_submit(port->context, read->span->lba + read->first, read->blocks, to, tag);
         if (status == K3HUF_PORT_BUSY) { break; }
         any = true;
         if (status == K3HUF_PORT_OK) {
@@ -161,7 +174,7 @@ static bool look_at_time(struct k3huf_reads *reads) {
         overdue = overdue || (read->state != K3HUF_READ_FREE && now - read->since > reads->timeout);
     }
     if (!overdue) { return false; }
-    reads->broken = port->storage_reset(port->context) != K3HUF_PORT_OK;
+    reset(reads);
     for (uint32_t tag = 0; tag < reads->tags; tag++) {
         if (reads->read[tag].state != K3HUF_READ_FREE) { finish(reads, &reads->read[tag], K3HUF_PORT_E_TIMEOUT); }
     }

@@ -3,7 +3,8 @@
  *
  * A span is cut into reads of what the drive takes at once. A read that fails is tried again a bounded number of times;
  * one of several blocks that still fails is then read block by block, so that the block at fault is known. A read that
- * is not answered in time costs a reset of the drive, and all outstanding reads an attempt.
+ * is not answered in time costs a reset of the drive, and all outstanding reads an attempt. With the last attempt, or a
+ * reset that fails, the drive is given up until the next job: what waits is not read.
  */
 #ifndef K3HUF_READS_H
 #define K3HUF_READS_H
@@ -49,9 +50,9 @@ struct k3huf_read {
 struct k3huf_reads {
     const struct k3huf_port *port;
     uint32_t attempts_max;
-    uint64_t timeout; /* ticks */
-    uint32_t tags;    /* reads of the array in use */
-    bool broken;      /* the last reset failed */
+    uint64_t timeout;                /* ticks */
+    uint32_t tags;                   /* reads of the array in use */
+    enum k3huf_port_status given_up; /* the drive is, until the next job, and why; K3HUF_PORT_OK: it is not */
     struct k3huf_read read[K3HUF_INFLIGHT_READS];
     struct k3huf_read_span *queue[K3HUF_READS_SPANS]; /* spans not yet wholly handed to reads */
     uint32_t queue_head, queue_tail;
