@@ -826,8 +826,8 @@ static void log_start(struct k3huf_inflight *e) {
 static bool limits_good(const struct k3huf_port_limits *limits) {
     const uint32_t lba = limits->lba_bytes;
     return (lba == 512u || lba == 1024u || lba == 2048u || lba == 4096u) && limits->lba_count <= UINT64_MAX / lba &&
-           limits->max_transfer_bytes >= lba && limits->max_transfer_bytes % lba == 0 &&
-           limits->buffer_align <= K3HUF_INFLIGHT_ALIGN && limits->queue_depth >= 1u && limits->core_count >= 1u &&
+           limits->max_transfer_bytes >= lba && limits->max_transfer_bytes % lba == 0 && limits->buffer_align >= 1u &&
+           lba % limits->buffer_align == 0 && limits->queue_depth >= 1u && limits->core_count >= 1u &&
            limits->window_bytes >= K3HUF_CONTROL_BYTES && limits->tick_hz >= 1000u;
 }
 

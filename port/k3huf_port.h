@@ -46,7 +46,7 @@ struct k3huf_port_limits {
     uint32_t lba_bytes;          /* size of a logical block: 512, 1024, 2048 or 4096 */
     uint64_t lba_count;          /* logical blocks of the drive; 0: no drive, and every job is answered so */
     uint32_t max_transfer_bytes; /* the most one read may ask for; a multiple of lba_bytes */
-    uint32_t buffer_align;       /* alignment of a read's buffer in bytes, a power of two, at most 4096 */
+    uint32_t buffer_align;       /* alignment of a read's buffer in bytes; lba_bytes is a multiple of it */
     uint32_t queue_depth;        /* reads that may be outstanding at a time, at least 1 */
     uint32_t core_count;         /* cores the engine may use, core 0 included, at least 1 */
     uint64_t window_bytes;       /* size of the window of host memory */

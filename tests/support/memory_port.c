@@ -196,7 +196,7 @@ void k3huf_memory_init(struct k3huf_memory *m, const uint8_t *drive, uint32_t lb
         .limits = {.lba_bytes = lba_bytes,
                    .lba_count = lba_count,
                    .max_transfer_bytes = 131072,
-                   .buffer_align = 512,
+                   .buffer_align = lba_bytes, /* the most that a platform may ask for */
                    .queue_depth = 32,
                    .core_count = 1,
                    .window_bytes = window_size,

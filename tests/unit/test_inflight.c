@@ -1080,7 +1080,7 @@ static void impossible_limits(void **state) {
     (void)state;
     platform(512);
     const struct k3huf_port good = memory.port;
-    for (unsigned i = 0; i < 11; i++) {
+    for (unsigned i = 0; i < 14; i++) {
         struct k3huf_port_limits *const limits = &memory.port.limits;
         memory.port = good;
         switch (i) {
@@ -1094,6 +1094,9 @@ static void impossible_limits(void **state) {
         case 7: limits->core_count = 0; break;
         case 8: limits->window_bytes = 4095; break;
         case 9: limits->tick_hz = 999; break;
+        case 10: limits->buffer_align = 1024; break; /* more than a logical block: a read can begin at any of them */
+        case 11: limits->buffer_align = 0; break;
+        case 12: limits->buffer_align = 3; break;
         default: limits->lba_count = UINT64_MAX; break;
         }
         assert_int_equal(k3huf_inflight_start(&engine, &memory.port, &config), K3HUF_PORT_E_ARGUMENT);

@@ -59,7 +59,7 @@ static void the_engine_steps_without_hooks(void **state) {
     (void)state;
     platform.port.limits = (struct k3huf_port_limits){.lba_bytes = 512,
                                                       .max_transfer_bytes = 4096,
-                                                      .buffer_align = 4096,
+                                                      .buffer_align = 512,
                                                       .queue_depth = 1,
                                                       .core_count = 2,
                                                       .window_bytes = 65536,
