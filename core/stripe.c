@@ -322,8 +322,7 @@ static enum k3huf_status planes(struct k3huf_decoder *d, struct k3huf_io *io) {
     enum k3huf_status status = K3HUF_OK;
     if (indexed(d)) {
         if (io->out_size < d->now.raw_bytes) { return K3HUF_WAIT; }
-        while (status == K3HUF_OK && d->held == 0 && d->pending == 0 && d->block < d->index.nblocks &&
-               d->symbols_left == k3huf_odd_bytes(d->now.raw_bytes)) {
+        while (status == K3HUF_OK && d->held == 0 && d->pending == 0 && d->block < d->index.nblocks) {
             status = whole_blocks(d, io);
         }
     }
@@ -343,12 +342,9 @@ static enum k3huf_status coded_only(struct k3huf_decoder *d, struct k3huf_io *io
     lane.symbols = d->symbols_left;
     lane.crc = 0;
     lane.with_crc = false;
-    if (lane.symbols > 0) {
-        const enum k3huf_status status = one_lane(d, io, &lane);
-        if (status != K3HUF_OK) { return status; }
-    }
-    if (d->symbols_left == 0) { enter_part(d, K3HUF_PART_RAW); }
-    return K3HUF_OK;
+    const enum k3huf_status status = one_lane(d, io, &lane);
+    if (status == K3HUF_OK && d->symbols_left == 0) { enter_part(d, K3HUF_PART_RAW); }
+    return status;
 }
 
 static bool needs_window(const struct k3huf_decoder *d) {
@@ -480,7 +476,6 @@ static enum k3huf_status work(struct k3huf_decoder *d, struct k3huf_io *io) {
 }
 
 enum k3huf_status k3huf_decode(struct k3huf_decoder *decoder, struct k3huf_io *io) {
-    const enum k3huf_part part = decoder->part;
     const size_t coded_size = io->coded_size;
     const size_t raw_size = io->raw_size;
     (void)work(decoder, io);
@@ -490,8 +485,8 @@ enum k3huf_status k3huf_decode(struct k3huf_decoder *decoder, struct k3huf_io *i
         return decoder->status;
     }
     if (decoder->part == K3HUF_PART_DONE) { return K3HUF_DONE; }
-    const bool moved = io->coded_size != coded_size || io->raw_size != raw_size || decoder->part != part;
-    return moved ? K3HUF_OK : K3HUF_WAIT;
+    /* No part ends without having used a byte. */
+    return io->coded_size != coded_size || io->raw_size != raw_size ? K3HUF_OK : K3HUF_WAIT;
 }
 
 enum k3huf_status k3huf_finish(struct k3huf_decoder *decoder) {
