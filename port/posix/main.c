@@ -137,7 +137,11 @@ int main(int argc, char **argv) {
         const bool words = name == OPTION_WINDOW || name == OPTION_IMAGE || name == OPTION_MEMORY ||
                            name == OPTION_VERSION || name == OPTION_HELP || name == '?';
         const bool triple = name == OPTION_FAULT || name == OPTION_HANG;
+        const bool wide = triple || name == OPTION_WINDOW_BYTES || name == OPTION_RATE || name == OPTION_WINDOW_RATE;
         if (!words && !numbers(optarg, number, triple ? 3 : 1)) { return usage("not a number", optarg); }
+        if ((!wide && number[0] > UINT32_MAX) || number[1] > UINT64_MAX - number[0] || number[2] > UINT32_MAX) {
+            return usage("too large a number", optarg);
+        }
         switch (name) {
         case OPTION_WINDOW: config.window = optarg; break;
         case OPTION_WINDOW_BYTES: config.window_create = number[0]; break;

@@ -559,6 +559,24 @@ class OffloadFaults(InflightTest):
         self.assertEqual([job["status"] == 0 for job in jobs], [True, False, True])
         self.assertTrue(jobs[0]["same"] and jobs[2]["same"])
 
+    def test_bad_options(self):
+        """A number is taken as it is or not at all."""
+        for pattern, *options in (
+                ("too large a number: '4294967297'", "--cores", 1 << 32 | 1), ("too large", "--lba", 1 << 32 | 512),
+                ("too large", "--max-transfer", 1 << 32 | 4096), ("too large", "--depth", 1 << 32 | 1),
+                ("too large", "--read-timeout", 1 << 32), ("too large", "--host-timeout", 1 << 32),
+                ("too large", "--fault", f"0:1:{1 << 32 | 1}"), ("too large", "--hang", f"2:{(1 << 64) - 1}:1"),
+                ("not a number: '18446744073709551616'", "--rate", 1 << 64), ("not a number", "--cores", -1),
+                ("not a number", "--fault", "1:1"), ("out of range", "--cores", 0), ("out of range", "--depth", 65)):
+            with self.subTest(options=options):
+                done = subprocess.run([*FIRMWARE, "--window", "none", "--window-bytes", "65536", *map(str, options)],
+                                      cwd=self.folder.name, stderr=subprocess.PIPE, timeout=TIMEOUT, check=False)
+                text = done.stderr.decode()
+                self.assertEqual(done.returncode, 2, text)
+                self.assertRegex(text, "^k3huf_firmware_posix: .*" + pattern)
+                self.assertEqual(text.count("\n"), 1)
+                self.assertFalse(os.path.exists(self.path("none")))
+
     def test_no_firmware(self):
         self.prepare()
         began = time.monotonic()
