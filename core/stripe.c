@@ -476,6 +476,7 @@ static enum k3huf_status work(struct k3huf_decoder *d, struct k3huf_io *io) {
 }
 
 enum k3huf_status k3huf_decode(struct k3huf_decoder *decoder, struct k3huf_io *io) {
+    const enum k3huf_part part = decoder->part;
     const size_t coded_size = io->coded_size;
     const size_t raw_size = io->raw_size;
     (void)work(decoder, io);
@@ -485,8 +486,8 @@ enum k3huf_status k3huf_decode(struct k3huf_decoder *decoder, struct k3huf_io *i
         return decoder->status;
     }
     if (decoder->part == K3HUF_PART_DONE) { return K3HUF_DONE; }
-    /* No part ends without having used a byte. */
-    return io->coded_size != coded_size || io->raw_size != raw_size ? K3HUF_OK : K3HUF_WAIT;
+    const bool moved = io->coded_size != coded_size || io->raw_size != raw_size || decoder->part != part;
+    return moved ? K3HUF_OK : K3HUF_WAIT;
 }
 
 enum k3huf_status k3huf_finish(struct k3huf_decoder *decoder) {
