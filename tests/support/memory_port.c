@@ -40,6 +40,9 @@ static enum k3huf_port_status storage_submit(void *context, uint64_t lba, uint32
     }
     *read = (struct k3huf_memory_read){.used = true, .lba = lba, .blocks = blocks, .tag = tag, .buffer = buffer};
     read->order = m->order_next++;
+    if (m->drive_free_at < m->time) m->drive_free_at = m->time;
+    m->drive_free_at += (uint64_t)blocks * limits->lba_bytes * m->read_ns / 1024u;
+    read->due = m->drive_free_at;
     read->status = meet_fault(m, lba, blocks);
     read->hangs = read->status == K3HUF_PORT_BUSY;
     m->submitted++;
@@ -55,7 +58,7 @@ static struct k3huf_memory_read *choose(struct k3huf_memory *m) {
     unsigned n = 0;
     for (unsigned i = 0; i < K3HUF_MEMORY_READS; i++) {
         struct k3huf_memory_read *const read = &m->read[i];
-        if (!read->used || read->reported || read->hangs) continue;
+        if (!read->used || read->reported || read->hangs || read->due > m->time) continue;
         n++;
         if (chosen == NULL || (m->order == K3HUF_ORDER_FIRST && read->order < chosen->order) ||
             (m->order == K3HUF_ORDER_LAST && read->order > chosen->order) ||
@@ -85,6 +88,7 @@ static enum k3huf_port_status storage_reset(void *context) {
         if (!m->read[i].reported) m->read[i].used = false;
     }
     m->outstanding = 0;
+    m->drive_free_at = 0;
     return m->reset_fails ? K3HUF_PORT_E_DEVICE : K3HUF_PORT_OK;
 }
 
@@ -141,6 +145,7 @@ static enum k3huf_port_status window_write(void *context, uint32_t core, uint64_
     m->pending.offset = offset;
     m->pending.from = from;
     m->pending.size = size;
+    m->time += (uint64_t)size * m->write_ns / 1024u;
     return K3HUF_PORT_OK;
 }
 

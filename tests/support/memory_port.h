@@ -29,7 +29,7 @@ struct k3huf_memory_read {
     bool used;
     bool reported; /* and not yet invalidated */
     bool hangs;
-    uint64_t lba, order;
+    uint64_t lba, order, due; /* due: the time at which it is there */
     uint32_t blocks, tag;
     uint8_t *buffer;
     enum k3huf_port_status status;
@@ -43,7 +43,8 @@ struct k3huf_memory {
 
     /* What the test wants. */
     enum k3huf_memory_order order;
-    uint32_t polls; /* calls of storage_poll() for each read that comes back, at least 1 */
+    uint32_t polls;             /* calls of storage_poll() for each read that comes back, at least 1 */
+    uint32_t read_ns, write_ns; /* that the drive, one read after the other, and the window take for a KiB */
     struct k3huf_memory_fault read_fault[K3HUF_MEMORY_FAULTS];
     bool reset_fails;
     uint32_t window_busy; /* calls of window_write() that are refused first */
@@ -56,7 +57,7 @@ struct k3huf_memory {
     uint32_t lines, resets, most_outstanding, submitted;
 
     struct k3huf_rng rng;
-    uint64_t time, order_next;
+    uint64_t time, order_next, drive_free_at;
     uint32_t outstanding, poll_count;
     struct k3huf_memory_read read[K3HUF_MEMORY_READS];
     struct {

@@ -335,6 +335,36 @@ static void reads_go_ahead(void **state) {
     assert_int_equal(c.tick_hz, 1000000000);
 }
 
+/* With a drive and a window that take their time, a job takes as long as the slower one, and not a tenth longer. */
+static void stages_overlap(void **state) {
+    static const uint32_t ns[][2] = {{30000, 1}, {30000, 10000}, {30000, 0}, {10000, 20000}}; /* write 0: as reading */
+    (void)state;
+    for (size_t i = 0; i < 2 * UNIT_COUNT(ns); i++) {
+        platform(512);
+        start();
+        const struct placed run = place_run(CODE_DEEP, RAW_MAX, RAW_MAX, 12, 0, 0);
+        const size_t raw_bytes = i % 2u == 0 ? run.raw_size : run.size; /* decoded, or as they are */
+        const uint32_t *const pair = ns[i / 2u];
+        memory.read_ns = pair[0];
+        memory.write_ns = pair[1] > 0 ? pair[1] : (uint32_t)((uint64_t)pair[0] * run.size / raw_bytes);
+        const uint64_t reading = (uint64_t)run.size * memory.read_ns / 1024u;
+        const uint64_t writing = (uint64_t)raw_bytes * memory.write_ns / 1024u;
+        const uint64_t slower = reading > writing ? reading : writing;
+        struct k3huf_job job = decode_job(&run, 1);
+        if (i % 2u == 1) {
+            job.kind = K3HUF_KIND_COPY;
+            job.destination_bytes = run.size;
+        }
+        const struct k3huf_completion c = submit_and_wait(&job);
+        assert_job(&c, K3HUF_OK);
+        assert_int_equal(c.bytes, raw_bytes);
+        if (c.ticks < slower || c.ticks > slower + slower / 10u)
+            fail_msg("%u, %u ns a KiB, kind %u: %u us where the slower stage takes %u", (unsigned)memory.read_ns,
+                     (unsigned)memory.write_ns, (unsigned)job.kind, (unsigned)(c.ticks / 1000u),
+                     (unsigned)(slower / 1000u));
+    }
+}
+
 static void trace_lines(void **state) {
     (void)state;
     platform(512);
@@ -1535,6 +1565,7 @@ int main(void) {
         cmocka_unit_test(the_end_of_the_drive),
         cmocka_unit_test(jobs_queue_up),
         cmocka_unit_test(reads_go_ahead),
+        cmocka_unit_test(stages_overlap),
         cmocka_unit_test(trace_lines),
         cmocka_unit_test(flipped_bits),
         cmocka_unit_test(nothing_unverified_is_written),

@@ -1,8 +1,10 @@
 /* test_inflight_threads.c - the in-flight engine on POSIX threads: one core and several, a file as the drive, a mapped
  * file as the window, this program as the host. Built with the thread sanitizer as well. Shows that reads overlap
- * decoding: with paced stages a job takes as long as the slower one, not as long as both. */
+ * decoding: with paced stages a job takes as long as the slower one, not as long as both. What the machine does not
+ * give these threads, since others are at work too, does not count. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -283,16 +285,35 @@ static void cancel_and_go_on(void **state) {
     close_platform();
 }
 
+/* Seconds that all threads of this program waited for a processor, as Linux counts it; 0 where it does not. */
+static double waited_for_processors(void) {
+    double all = 0;
+    DIR *const tasks = opendir("/proc/self/task");
+    for (const struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;) {
+        char name[64];
+        unsigned long long waited = 0;
+        (void)snprintf(name, sizeof name, "/proc/self/task/%.20s/schedstat", task->d_name);
+        FILE *const file = fopen(name, "r");
+        if (file == NULL) continue;
+        if (fscanf(file, "%*u %llu", &waited) == 1) all += (double)waited * 1e-9;
+        (void)fclose(file);
+    }
+    if (tasks != NULL) (void)closedir(tasks);
+    return all;
+}
+
 /* One job with the drive at `read_rate` and each core's path to the window at `write_rate` bytes a second. true: it
- * took the time of the slower stage, and no more than a tenth above it. */
+ * took the time of the slower stage, and no more than a tenth above it but for what its threads waited to run. */
 static bool overlaps(uint32_t cores, uint64_t run_bytes, double read_rate, double write_rate) {
     defaults(cores);
     platform.bytes_per_second = read_rate;
     platform.window_bytes_per_second = write_rate;
     open_platform(&usual);
     const struct k3huf_job job = decode_job(run_bytes, RAW_MAX, 1);
+    const double before = waited_for_processors();
     submit(&job);
     const struct k3huf_completion c = complete();
+    const double waited = waited_for_processors() - before;
     assert_done(&c, 1, RAW_MAX);
     close_platform();
     const double reading = (double)run_bytes / read_rate;
@@ -301,19 +322,19 @@ static bool overlaps(uint32_t cores, uint64_t run_bytes, double read_rate, doubl
     const double took = (double)c.ticks / (double)c.tick_hz;
     const double ahead = (double)c.ahead / (double)c.ahead_of;
     print_message("%u cores: reading %.3f s, cores %.3f s (decode %.3f, window %.3f), job %.3f s = %.3f of the slower; "
-                  "%.2f groups ahead, storage wait %.3f s\n",
+                  "%.2f groups ahead, storage wait %.3f s, threads waited %.3f s\n",
                   cores, reading, writing, (double)c.decode_ticks / 1e9 / cores, (double)c.write_ticks / 1e9 / cores,
-                  took, took / slower, ahead, (double)c.storage_ticks / 1e9);
+                  took, took / slower, ahead, (double)c.storage_ticks / 1e9, waited);
     assert_true(took >= 0.99 * slower);
     if (reading >= writing) assert_true(ahead > 1.0);
 #ifdef __SANITIZE_THREAD__ /* which makes the cores the slower stage by far */
     return true;
 #else
-    return took <= 1.1 * slower;
+    return took <= 1.1 * slower + waited;
 #endif
 }
 
-/* Something else on the machine may take a core for a while: one of three tries must do. */
+/* What else takes a core for a while, another virtual machine say, is not counted: one of three tries must do. */
 static void overlap(uint32_t cores, uint64_t run_bytes, double read_rate, double write_rate) {
     for (unsigned i = 0; i < 3; i++)
         if (overlaps(cores, run_bytes, read_rate, write_rate)) return;
