@@ -139,7 +139,7 @@ class Board:
         with memoryview(self.memory) as view, view.cast("I") as words:
             words[offset // 4] = value
 
-    def wait(self, what, condition, seconds=20):
+    def wait(self, what, condition, seconds=60):
         end = time.monotonic() + seconds
         while not condition():
             if self.process.poll() is not None:
@@ -151,7 +151,7 @@ class Board:
     def wait_ready(self):
         self.wait("firmware", lambda: self.word(64) == 0x4A48334B and self.word(72) == READY)
 
-    def end(self, seconds=20):
+    def end(self, seconds=60):
         """Wait for the machine's end; its exit code."""
         return self.process.wait(seconds)
 

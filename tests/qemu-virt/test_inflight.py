@@ -391,7 +391,7 @@ class HostTool(Case):
         board.process.wait()
         begin = time.monotonic()
         self.offload(board, "--timeout=1500", "one", code=3)
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, 30)  # half of what it waits when not told
 
 
 class Broken(InFlight):
@@ -696,7 +696,7 @@ class Hostile(InFlight):
         board, host = self.start(completions=2)
         for _ in range(6):
             self.post(host, self.at, self.run_, self.raw)
-        board.wait("end of session", lambda: board.word(72) == READY, 30)
+        board.wait("end of session", lambda: board.word(72) == READY)
         self.assertEqual(board.word(76), STATUS["COMPLETIONS"])
         done = self.destinations
         # Jobs behind the full ring may have run, or not.

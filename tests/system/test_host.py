@@ -55,7 +55,7 @@ class Run:
             even = raw_bytes - raw_bytes // 2
             filler = at + 16 + huf_bytes + even
             self.stripes.append({"offset": at, "raw_bytes": raw_bytes, "huf_bytes": huf_bytes, "pad": pad,
-                                 "raw_plane": at + 16 + huf_bytes, "filler": filler})
+                                 "coded": at + 16, "raw_plane": at + 16 + huf_bytes, "filler": filler})
             at = filler + pad
         self.size = at
 
@@ -600,8 +600,8 @@ class Usage(HostTest):
         self.assertIn(b"usage: k3huf_host", done.stderr)
 
     def test_mistakes(self):
-        for arguments in (("nonsense",), ("--nonsense",), ("help", "nonsense"), ("help", "pack", "unpack"), ("pack",), ("pack", "a"), ("pack", "a", "b", "c"),
-                          ("unpack", "a"), ("unpack", "a", "b", "c"), ("verify",), ("verify", "a", "b", "c"),
+        for arguments in (("nonsense",), ("--nonsense",), ("help", "nonsense"), ("help", "pack", "unpack"), ("pack",),
+                          ("pack", "a"), ("pack", "a", "b", "c"), ("unpack", "a"), ("unpack", "a", "b", "c"), ("verify",), ("verify", "a", "b", "c"),
                           ("inspect",), ("inspect", "a", "b"), ("pack", "--nonsense", "a", "b"),
                           ("verify", "--force", "a"), ("pack", "--max-code-length", "0", "a", "b"),
                           ("pack", "--max-code-length", "13", "a", "b"), ("pack", "--max-code-length", "x", "a", "b"),

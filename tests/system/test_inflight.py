@@ -2,9 +2,10 @@
 """Whole-program tests of the path from a disk image through firmware into a window: k3huf_host image and offload with
 k3huf_firmware_posix behind the window.
 
-The build sets K3HUF_TOOL, K3HUF_FIRMWARE and K3HUF_GEN (commands, words separated by ';'). Bytes are looked at by
+Environment and habits are those of test_host.py; K3HUF_FIRMWARE is the firmware's command. Bytes are looked at by
 core/FORMAT.md, port/k3huf_image.h and port/PROTOCOL.md alone.
 """
+import glob
 import json
 import os
 import pty
@@ -13,57 +14,17 @@ import re
 import select
 import struct
 import subprocess
-import tempfile
 import time
 import unittest
 
 import safetensors_file
+from safetensors_file import crc32c
+from test_host import CORRUPT, DATA, IO, MISMATCH, OK, TIMEOUT, TOOL, USAGE, HostTest, Run, generate, read, write
 
-TOOL = [word for word in os.environ["K3HUF_TOOL"].split(";") if word]
 FIRMWARE = [word for word in os.environ["K3HUF_FIRMWARE"].split(";") if word]
-DATA = os.environ["K3HUF_DATA"]
-GEN = [word for word in os.environ["K3HUF_GEN"].split(";") if word]
-OK, MISMATCH, USAGE, IO, CORRUPT = 0, 1, 2, 3, 4  # exit codes of k3huf_host
-TIMEOUT = 120
 MIB = 1 << 20
 FREE = 16384  # of the window: where offload puts the first destination
 PATTERN = 0xA5
-
-
-def generate(size, seed=1):
-    return subprocess.run([*GEN, str(size), str(seed)], stdout=subprocess.PIPE, check=True, timeout=TIMEOUT).stdout
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def write(path, content):
-    with open(path, "wb") as file:
-        file.write(content)
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def stripes(run):
-    """The parts of each stripe of a run: offsets in the run."""
-    result = []
-    at = 288
-    for _ in range(struct.unpack_from("<I", run, 16)[0]):
-        raw, huf, pad = struct.unpack_from("<3I", run, at + 4)
-        plane = at + 16 + huf
-        filler = plane + raw - raw // 2
-        result.append({"header": at, "coded": at + 16, "plane": plane, "filler": filler, "end": filler + pad})
-        at = filler + pad
-    return result
 
 
 def retabled(disk, changes):
@@ -90,21 +51,11 @@ def laid_out(sizes, window):
             for i, (begin, end) in enumerate(spans)]
 
 
-class InflightTest(unittest.TestCase):
-    """Each test has an empty folder of its own, which is also the programs' current one."""
-
+class InflightTest(HostTest):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="k3huf-test-")
-        self.addCleanup(self.folder.cleanup)
+        super().setUp()
         self.firmware = None
         self.addCleanup(self.stop)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def tool(self, *arguments):
-        return subprocess.run([*TOOL, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              cwd=self.folder.name, timeout=TIMEOUT, check=False)
 
     def good(self, *arguments):
         done = self.tool(*arguments)
@@ -152,6 +103,30 @@ class InflightTest(unittest.TestCase):
     def refuse_job(self, code, pattern, *arguments):
         """The answer to the one job that fails, as JSON tells it."""
         return json.loads(self.refuse(code, pattern, "--json", *arguments))["jobs"][0]
+
+    def word(self, at):
+        """An aligned word of the window."""
+        with open(self.path("window"), "rb") as file:
+            file.seek(at)
+            return struct.unpack("<I", file.read(4))[0]
+
+    def await_window(self, what, condition):
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.01)
+
+    def await_job(self):
+        """Until the firmware has taken a job of a host's session."""
+        self.await_window("a job", lambda: self.word(64 + 8) == 2 and self.word(64 + 20) > 0)
+
+    def waited_for_processors(self):
+        """Seconds that the firmware's threads waited for a processor, as Linux counts it; 0 where it does not."""
+        seconds = 0
+        for name in glob.glob(f"/proc/{self.firmware.pid}/task/*/schedstat"):
+            with open(name, encoding="ascii") as file:
+                seconds += int(file.read().split()[1]) / 1e9
+        return seconds
 
     def assert_untouched(self, spans):
         """Every byte from FREE on that is in none of the (offset, size) spans has the pattern."""
@@ -291,11 +266,12 @@ class Offload(InflightTest):
         self.good("image", "disk", "one")
         self.make_window(17 * MIB)
         self.start("--image", "disk", "--cores", 1, "--rate", 20000000)
-        for _ in range(3):  # something else on the machine may take the cores for a while
+        for _ in range(3):  # what else takes a core for a while, another virtual machine say, is not counted
+            before = self.waited_for_processors()
             job = self.offload_json("one=one.raw")["jobs"][0]
             self.assertGreater(job["groups_read_ahead"], 1.0)
             self.assertGreater(job["seconds"], 0.99 * job["run_bytes"] / 20e6)
-            if job["seconds"] < 1.1 * job["run_bytes"] / 20e6:
+            if job["seconds"] < 1.1 * job["run_bytes"] / 20e6 + self.waited_for_processors() - before:
                 return
         self.fail("reading and decoding do not overlap")
 
@@ -385,7 +361,6 @@ class Offload(InflightTest):
         write(self.path("tiny"), bytes(5000))
         self.bad(IO, "tiny: is too small", "offload", "--window", "tiny", "one")
 
-
     def test_names_that_are_no_text(self):
         """JSON cannot hold them: refused before anything is done, never left out. Nor is a terminal told to obey them."""
         self.make_run("two", 4000, 2)
@@ -462,7 +437,7 @@ class Offload(InflightTest):
 class OffloadFaults(InflightTest):
     def prepare(self, *options):
         self.run = self.make_run("one", 3 * MIB, 1, "--stripe-size", "1M", *options)
-        self.at = stripes(self.run)[1]
+        self.at = Run(self.run).stripes[1]
         self.good("image", "--lba", 512, "--offset", 8192 + 3, "--force", "disk", "one")
         self.offset = 8192 + 3
         self.make_window(4 * MIB)
@@ -472,9 +447,9 @@ class OffloadFaults(InflightTest):
 
     def test_unreadable(self):
         self.prepare()
-        middle = self.at["coded"] + 100000, self.at["plane"] + 300000
+        middle = self.at["coded"] + 100000, self.at["raw_plane"] + 300000
         # The block of stripe 1's header holds the end of stripe 0's index, which is needed first.
-        for at, where in ((0, {}), (self.at["header"], {"stripe": 0}), (self.at["filler"] + 100, {"stripe": 1}),
+        for at, where in ((0, {}), (self.at["offset"], {"stripe": 0}), (self.at["filler"] + 100, {"stripe": 1}),
                           (middle[0], {"stripe": 1}), (middle[1], {"stripe": 1, "block": 300000 // 16384})):
             lba = (self.offset + at) // 512
             self.start("--image", "disk", "--cores", 2, "--fault", f"{lba}:1:1")
@@ -494,12 +469,12 @@ class OffloadFaults(InflightTest):
 
     def test_no_answer(self):
         self.prepare()
-        lba = (self.offset + self.at["plane"] + 1000) // 512
+        lba = (self.offset + self.at["raw_plane"] + 1000) // 512
         self.start("--image", "disk", "--read-timeout", 100, "--hang", f"{lba}:1:1")
         self.works()
         self.start("--image", "disk", "--read-timeout", 100, "--hang", f"{lba}:1:4")
         job = self.refuse_job(IO, "one: stripe 1.*the drive did not answer in time", "one")
-        self.assertLess(job["seconds"], 2)
+        self.assertLess(job["seconds"], 5)  # of the firmware's own time-outs it would be four
         self.works()
 
     def test_no_drive(self):
@@ -513,9 +488,9 @@ class OffloadFaults(InflightTest):
     def test_flipped_bits(self):
         self.prepare()
         good = read(self.path("disk"))
-        for at, pattern in ((0, "run header, offset 0: not a k3huf run"), (self.at["header"], "stripe 1, .*wrong stripe magic"),
+        for at, pattern in ((0, "run header, offset 0: not a k3huf run"), (self.at["offset"], "stripe 1, .*wrong stripe magic"),
                             (self.at["coded"] + 5000, "stripe 1, block \\d+"),
-                            (self.at["plane"] + 5000, "stripe 1, block 0, .*the block's CRC-32C is wrong"),
+                            (self.at["raw_plane"] + 5000, "stripe 1, block 0, .*the block's CRC-32C is wrong"),
                             (self.at["filler"] + 20, "stripe 1, .*the block index's CRC-32C is wrong")):
             disk = bytearray(good)
             disk[self.offset + at] ^= 4
@@ -532,11 +507,11 @@ class OffloadFaults(InflightTest):
     def test_truncated(self):
         self.prepare()
         good = read(self.path("disk"))
-        write(self.path("disk"), good[:(self.offset + self.at["plane"] + 511) // 512 * 512])
+        write(self.path("disk"), good[:(self.offset + self.at["raw_plane"] + 511) // 512 * 512])
         self.start("--image", "disk")
         self.refuse(USAGE, "the source is not wholly on the drive", "one")
-        self.refuse(CORRUPT, f"stripe 1, offset {self.at['plane']}: the input ends inside the run",
-                    f"@{self.offset}:{self.at['plane']}:{3 * MIB}")
+        self.refuse(CORRUPT, f"stripe 1, offset {self.at['raw_plane']}: the input ends inside the run",
+                    f"@{self.offset}:{self.at['raw_plane']}:{3 * MIB}")
 
     def test_requiring_an_index(self):
         self.prepare("--no-index")
@@ -581,16 +556,19 @@ class OffloadFaults(InflightTest):
         self.prepare()
         began = time.monotonic()
         self.refuse(IO, "time-out: no firmware answers", "--timeout", 300, "one")
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 30)  # half of what it waits when not told
         # One that came up, left its traces in the window and died.
         self.start("--image", "disk")
         self.works()
         self.stop()
         self.refuse(IO, "time-out: no firmware answers", "--timeout", 300, "one")
         # The host may be there before the firmware.
+        with open(self.path("window"), "r+b") as file:
+            file.seek(48)  # the session, which a host writes
+            file.write(bytes([PATTERN]) * 4)
         with subprocess.Popen([*TOOL, "offload", "--window", "window", "one=one.raw"], cwd=self.folder.name,
                               stdout=subprocess.PIPE) as process:
-            time.sleep(0.3)
+            self.await_window("a host", lambda: self.word(48) != PATTERN * 0x01010101)
             self.start("--image", "disk")
             self.assertEqual(process.wait(timeout=TIMEOUT), OK)
 
@@ -599,9 +577,9 @@ class OffloadFaults(InflightTest):
         self.start("--image", "disk", "--rate", 100000)
         with subprocess.Popen([*TOOL, "offload", "--window", "window", "--timeout", "1000", "one"],
                               cwd=self.folder.name, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            time.sleep(0.5)
+            self.await_job()
             self.stop()
-            error = process.communicate(timeout=20)[1].decode()
+            error = process.communicate(timeout=TIMEOUT)[1].decode()
             self.assertEqual(process.returncode, IO)
             self.assertRegex(error, "time-out: no completion for 1.* last sign of life was")
 
@@ -611,7 +589,7 @@ class OffloadFaults(InflightTest):
         self.start("--image", "disk", "--cores", 2, "--rate", 4000000)
         with subprocess.Popen([*TOOL, "offload", "--window", "window", *["one"] * 20], cwd=self.folder.name,
                               stdout=subprocess.PIPE) as process:
-            time.sleep(0.3)
+            self.await_job()
             process.kill()
             process.communicate()
         self.works()
@@ -619,7 +597,9 @@ class OffloadFaults(InflightTest):
     def test_job_is_slower_than_the_timeout(self):
         self.prepare()
         self.start("--image", "disk", "--rate", 1000000)
-        self.refuse(IO, "time-out: no completion for 0.[2-9] s; .* was 0.[01] s ago", "--timeout", 200, "one")
+        text = self.tool("offload", "--window", "window", "--timeout", 500, "one").stderr.decode()
+        waited, alive = re.search("time-out: no completion for (.*) s; .* last sign of life was (.*) s ago", text).groups()
+        self.assertLess(float(alive), float(waited))
         self.works()
 
 
@@ -666,7 +646,7 @@ class ArchiveTest(InflightTest):
     def resealed(self, content):
         """The archive with right CRCs of its tables again."""
         toc_offset, toc_bytes = struct.unpack_from("<QQ", content, 24)
-        struct.pack_into("<I", content, 40, safetensors_file.crc32c(content[toc_offset:toc_offset + toc_bytes]))
+        struct.pack_into("<I", content, 40, crc32c(content[toc_offset:toc_offset + toc_bytes]))
         struct.pack_into("<I", content, 12, 0)
         struct.pack_into("<I", content, 12, crc32c(content[:4096]))
         return bytes(content)
@@ -701,7 +681,7 @@ class ArchiveTest(InflightTest):
             self.assertEqual((job["status"], job["bytes"], job.get("same", True)), (0, len(expected), True), job)
             self.assertEqual(window[job["destination"]:job["destination"] + job["bytes"]], expected, job)
             if len(expected) < 100000:
-                self.assertEqual(job["crc32c"], safetensors_file.crc32c(expected))
+                self.assertEqual(job["crc32c"], crc32c(expected))
 
 
 class OffloadArchives(ArchiveTest):
@@ -875,9 +855,9 @@ class OffloadArchives(ArchiveTest):
             self.assertEqual([job["name"] for job in jobs if job["name"].endswith("/norm")],
                              ["model.k3a/norm", "@4096/norm", "@4096/norm"])
             crcs = [job["crc32c"] for job in jobs if job["name"].endswith("/norm")]
-            self.assertEqual(crcs, [safetensors_file.crc32c(self.bytes_of("norm")),
-                                    safetensors_file.crc32c(other[at:at + 100000]),
-                                    safetensors_file.crc32c(self.bytes_of("norm"))])
+            self.assertEqual(crcs, [crc32c(self.bytes_of("norm")),
+                                    crc32c(other[at:at + 100000]),
+                                    crc32c(self.bytes_of("norm"))])
             self.check({"jobs": jobs[2 * count:]}, self.archive.tensors if words[1] == "@4096" else ["norm"], "@4096/")
 
     def test_other_sources(self):
@@ -1000,10 +980,10 @@ class OffloadArchiveFaults(ArchiveTest):
         self.flip(at + run["offset"] + 288 + 16 + 5)
         self.refuse(CORRUPT, "model.k3a/own/code: stripe 0, block 0, .*", "model.k3a/own/code")
         self.works()
-        stripe = stripes(self.content[part["offset"]:part["offset"] + part["bytes"]])[0]
+        stripe = Run(self.content[part["offset"]:part["offset"] + part["bytes"]]).stripes[0]
         first = self.archive.tensors["layers.3.weight"]["source_offset"] - part["source_offset"]
         block = first // 32768 + 1
-        self.flip(at + part["offset"] + stripe["plane"] + block * 16384)
+        self.flip(at + part["offset"] + stripe["raw_plane"] + block * 16384)
         self.refuse(CORRUPT, f"model.k3a/layers.3.weight: stripe 0, block {block}, .*block's CRC-32C is wrong",
                     "model.k3a/layers.3.weight")
         self.works("layers.1.weight")
@@ -1141,7 +1121,7 @@ class OffloadArchiveFaults(ArchiveTest):
             self.overwrite(place, run)
             self.check(self.offload_json("model.k3a=model.safetensors"), self.archive.tensors)
             # Without one of its block indexes there is but the entry's CRC.
-            filler = stripes(run)[-1]["filler"]
+            filler = Run(run).stripes[-1]["filler"]
             self.flip(place + filler)
             found = self.offload_json("model.k3a/layers*=model.safetensors")
             self.check(found, layers)
@@ -1157,7 +1137,7 @@ class OffloadArchiveFaults(ArchiveTest):
         layers = [f"layers.{i}.weight" for i in range(8)]
         at = self.put("--lba", 512)
         entry = self.entry_of("layers.3.weight")
-        filler = stripes(self.content[entry["offset"]:entry["offset"] + entry["bytes"]])[0]["filler"]
+        filler = Run(self.content[entry["offset"]:entry["offset"] + entry["bytes"]]).stripes[0]["filler"]
         for where in 0, 290, filler + 20:
             lba = (at + entry["offset"] + where) // 512
             self.start("--image", "disk", "--cores", 2, "--fault", f"{lba}:1:0")
@@ -1168,7 +1148,7 @@ class OffloadArchiveFaults(ArchiveTest):
         self.start("--image", "disk", "--read-timeout", 100000, "--hang", f"{lba}:1:0")
         began = time.monotonic()
         self.refuse(IO, "time-out: no completion", "--timeout", 300, "model.k3a")
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 30)
 
     def test_names_that_are_no_text(self):
         content = bytearray(self.content)
