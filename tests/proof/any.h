@@ -11,7 +11,6 @@
 
 static inline uint32_t any32(uint32_t least, uint32_t most) { return Frama_C_unsigned_int_interval(least, most); }
 static inline uint64_t any64(void) { return Frama_C_unsigned_long_long_interval(0, UINT64_MAX); }
-static inline bool any_bool(void) { return Frama_C_interval(0, 1) != 0; }
 
 /* Memory of just `size` bytes, any contents: a read or write of one more is an alarm. */
 static inline uint8_t *any_bytes(size_t size) {

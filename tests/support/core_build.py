@@ -1,5 +1,5 @@
-"""core_build.py - what the coverage and the mutation of the core share: which sources its unit tests are, how they are
-compiled without CMake, and the files that explain what stays. May not judge anything."""
+"""core_build.py - what the coverage, the mutation and the matrix of the core share: which sources its unit tests are, how
+they are compiled without CMake, and the files that explain what stays. May not judge anything."""
 import os
 import re
 import subprocess

@@ -6,15 +6,13 @@ Environment and habits are those of test_host.py.
 import json
 import os
 import random
-import re
 import shutil
 import struct
 import subprocess
-import time
 import unittest
 
 import safetensors_file as st
-from test_host import CORRUPT, IO, MISMATCH, OK, TIMEOUT, TOOL, USAGE, HostTest, Run, data, generate, read, write
+from test_host import CORRUPT, MISMATCH, OK, TIMEOUT, TOOL, USAGE, HostTest, Run, data, generate, read, write
 
 STORED, RUN, ZEROS = 0, 1, 2
 NO_ENTRY = 0xFFFFFFFF

@@ -12,7 +12,6 @@ import resource
 import select
 import shutil
 import signal
-import struct
 import subprocess
 import time
 import unittest

@@ -7,10 +7,6 @@
 #include "samples.h"
 #include "vectors.h"
 
-_Static_assert(sizeof(((struct k3huf_table *)0)->entry) == 8192, "the table is 8 KiB");
-_Static_assert(sizeof(struct k3huf_decoder) < 10240, "a decoder is under 10 KiB");
-_Static_assert(sizeof(struct k3huf_workspace) <= 16384, "table and workspace fit a 32 KiB L1 cache");
-
 #define STREAM 64u                /* bytes: enough for the fast loop even where each code has 12 bits */
 #define SYMBOLS (STREAM * 8u + 1) /* more than the bits can hold */
 #define CANARY 0xB7u
