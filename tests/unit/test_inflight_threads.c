@@ -15,6 +15,7 @@
 #include "k3_histogram.h"
 #include "package_merge.h"
 #include "posix_port.h"
+#include "window_host.h"
 
 #define MIB (1u << 20)
 #define RAW_MAX (24u * MIB)
@@ -32,7 +33,8 @@ static struct k3huf_posix posix;
 static struct k3huf_posix_config platform;
 static char image_name[64], window_name[64];
 static uint8_t *raw;
-static uint32_t session, put, taken;
+static struct k3huf_window_host host = {
+    .window = &posix.window, .sq = SQ, .cq = CQ, .sq_entries = ENTRIES, .cq_entries = ENTRIES};
 static pthread_t core0;
 static enum k3huf_port_status ended;
 
@@ -47,7 +49,7 @@ static void pause_a_little(void) {
     (void)nanosleep(&t, NULL);
 }
 
-static uint32_t device(uint32_t field) { return k3huf_window_load(&posix.window, K3HUF_DEVICE_AT + field); }
+static uint32_t device(uint32_t field) { return k3huf_window_host_device(&host, field); }
 
 /* Wait for a word of the device area. */
 static void await_device(uint32_t field, uint32_t value) {
@@ -57,31 +59,12 @@ static void await_device(uint32_t field, uint32_t value) {
     }
 }
 
-static void store64(uint64_t at, uint64_t value) {
-    k3huf_window_store(&posix.window, at, (uint32_t)value);
-    k3huf_window_store(&posix.window, at + 4, (uint32_t)(value >> 32));
-}
-
 static void attach(void) {
-    const struct k3huf_window *const w = &posix.window;
-    k3huf_window_store(w, K3HUF_HOST_SESSION, 0);
+    k3huf_window_store(&posix.window, K3HUF_HOST_SESSION, 0);
     await_device(K3HUF_DEVICE_SESSION, 0);
-    for (uint64_t at = SQ; at < SQ + ENTRIES * K3HUF_JOB_BYTES; at += 4)
-        k3huf_window_store(w, at, 0);
-    for (uint64_t at = CQ; at < CQ + ENTRIES * K3HUF_COMPLETION_BYTES; at += 4)
-        k3huf_window_store(w, at, 0);
-    k3huf_window_store(w, K3HUF_HOST_MAGIC, K3HUF_CONTROL_MAGIC);
-    k3huf_window_store(w, K3HUF_HOST_VERSION, K3HUF_CONTROL_VERSION);
-    store64(K3HUF_HOST_WINDOW, WINDOW_BYTES);
-    store64(K3HUF_HOST_SQ, SQ);
-    store64(K3HUF_HOST_CQ, CQ);
-    k3huf_window_store(w, K3HUF_HOST_SQ_ENTRIES, ENTRIES);
-    k3huf_window_store(w, K3HUF_HOST_CQ_ENTRIES, ENTRIES);
-    k3huf_window_store(w, K3HUF_HOST_CQ_TAKEN, 0);
-    put = 0;
-    taken = 0;
-    k3huf_window_store(w, K3HUF_HOST_SESSION, ++session);
-    await_device(K3HUF_DEVICE_SESSION, session);
+    k3huf_window_host_prepare(&host);
+    k3huf_window_host_begin(&host);
+    await_device(K3HUF_DEVICE_SESSION, host.session);
     assert_int_equal(device(K3HUF_DEVICE_STATE), K3HUF_STATE_ATTACHED);
 }
 
@@ -104,26 +87,15 @@ static void close_platform(void) {
     k3huf_posix_close(&posix);
 }
 
-static void submit(const struct k3huf_job *job) {
-    uint8_t bytes[K3HUF_JOB_BYTES];
-    const uint64_t at = SQ + put % ENTRIES * K3HUF_JOB_BYTES;
-    k3huf_job_put(bytes, job, k3huf_ring_phase(put, ENTRIES));
-    for (uint32_t i = 0; i < K3HUF_JOB_BYTES; i += 4) /* the phase word comes last */
-        k3huf_window_store(&posix.window, at + i, k3huf_get32(bytes + i));
-    put++;
-}
+static void submit(const struct k3huf_job *job) { k3huf_window_host_submit(&host, job, 0); }
 
 static struct k3huf_completion complete(void) {
-    const uint64_t at = CQ + taken % ENTRIES * K3HUF_COMPLETION_BYTES;
     struct k3huf_completion c;
-    for (unsigned i = 0;
-         k3huf_window_load(&posix.window, at + K3HUF_COMPLETION_PHASE) != k3huf_ring_phase(taken, ENTRIES); i++) {
+    for (unsigned i = 0; !k3huf_window_host_ready(&host); i++) {
         if (i > WAIT_MS * 5u) fail_msg("no completion for too long");
         pause_a_little();
     }
-    k3huf_completion_get(posix.window.bytes + at, &c);
-    taken++;
-    k3huf_window_store(&posix.window, K3HUF_HOST_CQ_TAKEN, taken);
+    k3huf_window_host_take(&host, &c);
     return c;
 }
 
