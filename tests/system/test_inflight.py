@@ -470,9 +470,9 @@ class OffloadFaults(InflightTest):
     def test_no_answer(self):
         self.prepare()
         lba = (self.offset + self.at["raw_plane"] + 1000) // 512
-        self.start("--image", "disk", "--read-timeout", 100, "--hang", f"{lba}:1:1")
+        self.start("--image", "disk", "--read-timeout", 300, "--hang", f"{lba}:1:1")
         self.works()
-        self.start("--image", "disk", "--read-timeout", 100, "--hang", f"{lba}:1:4")
+        self.start("--image", "disk", "--read-timeout", 300, "--hang", f"{lba}:1:4")
         job = self.refuse_job(IO, "one: stripe 1.*the drive did not answer in time", "one")
         self.assertLess(job["seconds"], 5)  # of the firmware's own time-outs it would be four
         self.works()

@@ -205,7 +205,9 @@ static void faults(void **state) {
     (void)state;
     const size_t raw_size = 3u * MIB;
     const uint64_t run_bytes = make_image(raw_size, MIB, 14);
-    const struct k3huf_inflight_config quick = {4, 100, 5000, 100};
+    /* Long enough for reads that are only late: there are four attempts, and the machine may have other work. */
+    const struct k3huf_inflight_config quick = {
+        .read_attempts = 4, .read_timeout_ms = 500, .host_timeout_ms = 5000, .poll_us = 100};
     const uint64_t bad = (RUN_AT + run_bytes / 2) / 512;
     for (unsigned i = 0; i < 4; i++) {
         defaults(4);
