@@ -37,21 +37,27 @@ static void host64(const struct k3huf_session *s, uint32_t field, uint64_t value
     host32(s, field + 4u, (uint32_t)(value >> 32));
 }
 
+/* Whether firmware writes, or once wrote, to this window. Until then it may be any file that was named by mistake, and
+ * not a byte of it is touched. */
+static bool is_window(const struct k3huf_session *s) {
+    return device32(s, K3HUF_DEVICE_MAGIC) == K3HUF_CONTROL_MAGIC &&
+           device32(s, K3HUF_DEVICE_VERSION) == K3HUF_CONTROL_VERSION;
+}
+
 /* Write `number` as the session until the firmware has seen it; one that starts clears it. An answer that lies in the
  * window from of old is none: where `living` is set, the heartbeat must change as well. */
 static bool ask(struct k3huf_session *s, uint32_t number, bool living) {
     const uint64_t began = k3huf_session_now();
-    uint64_t asked = began;
-    host32(s, K3HUF_HOST_SESSION, number);
+    uint64_t asked = 0;
     for (;;) {
         const uint64_t now = k3huf_session_now();
-        if (device32(s, K3HUF_DEVICE_MAGIC) == K3HUF_CONTROL_MAGIC &&
-            device32(s, K3HUF_DEVICE_VERSION) == K3HUF_CONTROL_VERSION && device32(s, K3HUF_DEVICE_SESSION) == number &&
+        const bool there = is_window(s);
+        if (there && asked != 0 && device32(s, K3HUF_DEVICE_SESSION) == number &&
             (!living || device32(s, K3HUF_DEVICE_HEARTBEAT) != s->heartbeat)) {
             return true;
         }
         if (now - began > s->timeout_ns) { return false; }
-        if (now - asked > ANSWER_NS) {
+        if (there && (asked == 0 || now - asked > ANSWER_NS)) {
             host32(s, K3HUF_HOST_SESSION, number);
             asked = now;
         }
@@ -194,7 +200,7 @@ enum k3huf_exit k3huf_session_shutdown(struct k3huf_session *s, struct k3huf_fau
 
 void k3huf_session_close(struct k3huf_session *session) {
     if (session->window.bytes != NULL) {
-        host32(session, K3HUF_HOST_SESSION, 0);
+        if (is_window(session)) { host32(session, K3HUF_HOST_SESSION, 0); }
         k3huf_window_close(&session->window);
     }
 }

@@ -34,8 +34,8 @@ struct k3huf_session {
 uint64_t k3huf_session_now(void);
 
 /* Map the window `name` (made `create` bytes large where it does not exist and `create` is not 0) and wait up to
- * `seconds` for the firmware to take the session; later waits have the same limit. K3HUF_EXIT_IO on a fault, with
- * nothing left open. */
+ * `seconds` for the firmware to take the session; later waits have the same limit. Nothing is written to a window
+ * before a firmware has. K3HUF_EXIT_IO on a fault, with nothing left open. */
 enum k3huf_exit k3huf_session_open(struct k3huf_session *session, const char *name, uint64_t create, double seconds,
                                    struct k3huf_fault *fault);
 

@@ -562,6 +562,13 @@ class OffloadFaults(InflightTest):
         self.works()
         self.stop()
         self.refuse(IO, "time-out: no firmware answers", "--timeout", 300, "one")
+        # A window that no firmware ever wrote to may be any file, named by mistake: no byte of it changes.
+        self.good("pack", "one.raw", "weights")
+        for name in ("one.raw", "one", "disk", "weights"):
+            before = read(self.path(name))
+            for arguments in (["one"], ["--list"], ["--shutdown"]):
+                self.bad(IO, "time-out: no firmware answers", "offload", "--window", name, "--timeout", 300, *arguments)
+                self.assertEqual(read(self.path(name)), before)
         # The host may be there before the firmware.
         with open(self.path("window"), "r+b") as file:
             file.seek(48)  # the session, which a host writes
