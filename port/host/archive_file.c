@@ -176,6 +176,7 @@ static enum k3huf_exit decode_cut(struct k3huf_input *input, struct cut *cut, co
             bool indexed = false;
             code = k3huf_archive_check_run(&view, entry, &indexed, fault);
             cut->whole = !indexed;
+            cut->how.walked = true;
         }
         if (code == K3HUF_EXIT_OK) {
             code = cut->whole ? k3huf_decode_run(&view, cut->how, take_piece, cut, NULL, fault)

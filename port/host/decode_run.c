@@ -638,7 +638,7 @@ enum k3huf_exit k3huf_walk_run(struct k3huf_input *input, struct k3huf_run_facts
 enum k3huf_exit k3huf_decode_range(struct k3huf_input *input, struct k3huf_decoding how, uint64_t from, uint64_t to,
                                    k3huf_take *take, void *context, struct k3huf_fault *fault) {
     struct k3huf_run_facts facts;
-    enum k3huf_exit code = k3huf_walk_run(input, &facts, fault);
+    enum k3huf_exit code = how.walked ? K3HUF_EXIT_OK : k3huf_walk_run(input, &facts, fault);
     if (code != K3HUF_EXIT_OK) { return code; }
     struct k3huf_run_driver *run = run_new(input->name, input, how, take, context, fault);
     if (run == NULL) { return fault->code; }

@@ -51,6 +51,7 @@ struct k3huf_decoding {
     /* Refuse a stripe without block index before any of it is handed on: K3HUF_E_INDEX_ABSENT where its filler begins.
      * Of a range, the stripes that it lies in. */
     bool require_index;
+    bool walked;              /* of a range: k3huf_walk_run() has passed the run, and need not again */
     bool except_single_bytes; /* but not one of a single byte, which cannot have an index: for who compares the bytes */
 };
 

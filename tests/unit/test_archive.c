@@ -1,12 +1,14 @@
 /* test_archive.c - the bytes of archives: joined CRCs, first page and table of contents there and back, and tables full
- * of lies whose CRCs are right, which may be refused or harmless but nothing else. */
+ * of lies whose CRCs are right, which may be refused or harmless but nothing else; what is read for a part of a run. */
 #include "unit.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-#include "archive.h"
+#include "archive_file.h"
 #include "crc_join.h"
 #include "dispatch.h"
+#include "memory_run.h"
 #include "rng.h"
 
 static void joined_crcs(void **state) {
@@ -199,8 +201,92 @@ static void dtypes(void **state) {
     }
 }
 
+#define STRIPE 70000u
+#define STRIPES 5u
+#define RUN_AT 8192u
+static uint8_t weights[STRIPES * STRIPE];
+static uint8_t source[RUN_AT + 2 * sizeof weights];
+static uint64_t stripe_at[STRIPES + 1]; /* in `source` */
+static atomic_uint headers[STRIPES];    /* how often each stripe's was read */
+
+/* A k3huf_input_get. */
+static enum k3huf_exit get(void *context, uint64_t offset, uint8_t *to, size_t size, struct k3huf_fault *fault) {
+    (void)context;
+    (void)fault;
+    memcpy(to, source + offset, size);
+    for (unsigned i = 0; i < STRIPES; i++) {
+        if (offset <= stripe_at[i] && stripe_at[i] < offset + size) { (void)atomic_fetch_add(&headers[i], 1u); }
+    }
+    return K3HUF_EXIT_OK;
+}
+
+static enum k3huf_exit expect(void *context, const uint8_t *data, uint64_t size, uint64_t offset,
+                              struct k3huf_fault *fault) {
+    uint64_t *at = context;
+    (void)fault;
+    assert_true(offset == *at && offset + size <= sizeof weights);
+    assert_memory_equal(data, weights + offset, (size_t)size);
+    *at += size;
+    return K3HUF_EXIT_OK;
+}
+
+/* The headers of all stripes once, to know the run; then those up to the part's last once more, to decode it. Without
+ * index all is decoded. */
+static void a_part_reads_headers_twice(void **state) {
+    (void)state;
+    struct k3huf_rng rng = {3};
+    k3huf_rng_fill(&rng, weights, sizeof weights);
+    for (size_t i = 1; i < sizeof weights; i += 2) {
+        weights[i] &= 7u;
+    }
+    for (unsigned round = 0; round < 8; round++) {
+        const bool indexed = round % 2 == 0;
+        const unsigned threads = 1 + round / 4;
+        const size_t run_bytes =
+            k3huf_memory_pack(k3huf_isa(), weights, sizeof weights, STRIPE, indexed ? 12 : 0, source + RUN_AT);
+        assert_true(run_bytes > 0 && run_bytes <= sizeof weights);
+        stripe_at[0] = RUN_AT + K3HUF_RUN_HEADER_BYTES;
+        for (unsigned i = 0; i < STRIPES; i++) {
+            const uint8_t *const h = source + stripe_at[i];
+            const struct k3huf_stripe_header header = {
+                .raw_bytes = STRIPE,
+                .huf_bytes = (uint32_t)h[8] | (uint32_t)h[9] << 8 | (uint32_t)h[10] << 16 | (uint32_t)h[11] << 24,
+                .pad = (uint32_t)h[12] | (uint32_t)h[13] << 8 | (uint32_t)h[14] << 16 | (uint32_t)h[15] << 24};
+            stripe_at[i + 1] = stripe_at[i] + k3huf_stripe_bytes(&header);
+        }
+        assert_int_equal(stripe_at[STRIPES], RUN_AT + run_bytes);
+        const struct k3huf_archive_entry entry = {.offset = RUN_AT,
+                                                  .bytes = run_bytes,
+                                                  .raw_bytes = sizeof weights,
+                                                  .raw_crc = k3huf_crc32c(0, weights, sizeof weights),
+                                                  .kind = K3HUF_ENTRY_RUN};
+        uint8_t toc[K3HUF_ARCHIVE_ENTRY_BYTES];
+        k3huf_archive_entry_write(toc, 0, &entry);
+        struct k3huf_input input;
+        k3huf_input_by(&input, get, NULL, sizeof source, "source");
+        struct k3huf_archive archive = {
+            .name = "source", .input = &input, .page = {.nentries = 1, .source_bytes = sizeof weights}, .toc = toc};
+        for (uint64_t from = 1; from < sizeof weights - 40000u; from += 33333) {
+            struct k3huf_fault fault;
+            const uint64_t to = from + 1 + from % 40000u;
+            const unsigned last = (unsigned)((to - 1) / STRIPE);
+            uint64_t at = from;
+            for (unsigned i = 0; i < STRIPES; i++) {
+                atomic_store(&headers[i], 0u);
+            }
+            assert_int_equal(k3huf_archive_decode(&archive, from, to, threads, NULL, expect, &at, &fault),
+                             K3HUF_EXIT_OK);
+            assert_int_equal(at, to);
+            for (unsigned i = 0; i < STRIPES; i++) {
+                assert_int_equal(atomic_load(&headers[i]), !indexed || i <= last ? 2 : 1);
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(joined_crcs), cmocka_unit_test(there_and_back),
-                                       cmocka_unit_test(lies), cmocka_unit_test(dtypes)};
+                                       cmocka_unit_test(lies), cmocka_unit_test(dtypes),
+                                       cmocka_unit_test(a_part_reads_headers_twice)};
     return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
 }
