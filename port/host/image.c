@@ -210,6 +210,9 @@ static enum k3huf_exit make_image(struct image *image, char **names, uint32_t ru
     for (uint32_t i = 0; i < runs && code == K3HUF_EXIT_OK; i++) {
         code = open_run(image, i, names[i], fault);
     }
+    for (uint32_t i = 0; i < image->runs && code == K3HUF_EXIT_OK; i++) {
+        code = k3huf_output_not_input(image->name, &image->run[i].input, fault);
+    }
     if (code == K3HUF_EXIT_OK) { code = place_runs(image, fault); }
     if (code == K3HUF_EXIT_OK) {
         code = k3huf_output_open(&image->output, image->name, image->force, fault);

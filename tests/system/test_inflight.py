@@ -183,6 +183,19 @@ class Image(InflightTest):
         self.bad(IO, "exists already", "image", "disk", "one")
         self.assertEqual(read(self.path("disk")), b"precious")
 
+    def test_never_over_a_run_of_its_own(self):
+        """By whatever name: with --force too, an image does not replace what it is made of."""
+        runs = {"one": self.make_run("one", 3000), "two": self.make_run("two", 4000, 2)}
+        os.symlink("two", self.path("soft"))
+        os.link(self.path("two"), self.path("hard"))
+        for image in ("one", "two", "./two", "soft", "hard"):
+            self.bad(IO, f"{image}: exists already, and is the same file as the input (one|two)\n",
+                     "image", "--force", image, "one", "two")
+            for name, content in runs.items():
+                self.assertEqual(read(self.path(name)), content)
+        self.good("image", "disk", "one", "two")
+        self.good("image", "--force", "disk", "two")
+
 
 class Offload(InflightTest):
     def test_cores_and_block_sizes(self):
