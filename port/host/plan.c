@@ -88,25 +88,28 @@ static enum k3huf_exit corrupt(const struct k3huf_input *input, uint32_t stripe,
     return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, input->name, &place, "%s", k3huf_status_text(status));
 }
 
-/* The run's first stripe as a run of its own. */
+/* The run's first stripe as a run of its own, without the filler behind an index: there can be 4 GiB of it. */
 static enum k3huf_exit cut_out(struct subject *subject, struct k3huf_input *input, struct k3huf_run_header header,
-                               const struct k3huf_stripe_header *stripe, struct k3huf_fault *fault) {
+                               struct k3huf_stripe_header stripe, struct k3huf_fault *fault) {
+    const uint32_t index_most = k3huf_index_bytes(stripe.raw_bytes, K3HUF_BLOCK_LOG2_MIN);
     const struct k3huf_place place = {0, K3HUF_NO_BLOCK, K3HUF_RUN_HEADER_BYTES};
-    size_t stripe_bytes = (size_t)k3huf_stripe_bytes(stripe);
+    if (stripe.pad > index_most) { stripe.pad = index_most; }
+    size_t stripe_bytes = (size_t)k3huf_stripe_bytes(&stripe);
     uint32_t index_bytes = 0;
     uint32_t bad = 0;
     subject->run_bytes = K3HUF_RUN_HEADER_BYTES + stripe_bytes;
     subject->run = malloc(subject->run_bytes);
     if (subject->run == NULL) { return k3huf_fault_memory(fault, subject->run_bytes); }
-    header.raw_bytes = stripe->raw_bytes;
+    header.raw_bytes = stripe.raw_bytes;
     header.nstripes = 1;
     k3huf_run_header_write(&header, subject->run);
     enum k3huf_exit code =
         read_exactly(input, K3HUF_RUN_HEADER_BYTES, subject->run + K3HUF_RUN_HEADER_BYTES, stripe_bytes, &place, fault);
+    k3huf_stripe_header_write(&stripe, 0, subject->run + K3HUF_RUN_HEADER_BYTES);
     if (code == K3HUF_EXIT_OK) {
-        subject->sampled = stripe->raw_bytes;
+        subject->sampled = stripe.raw_bytes;
         /* What is wrong with an index shows when it is decoded. */
-        (void)k3huf_index_probe(subject->run + subject->run_bytes - stripe->pad, stripe->pad, stripe, &index_bytes,
+        (void)k3huf_index_probe(subject->run + subject->run_bytes - stripe.pad, stripe.pad, &stripe, &index_bytes,
                                 &bad);
         subject->indexed = index_bytes != 0;
     }
@@ -140,7 +143,7 @@ static enum k3huf_exit look_at_run(struct subject *subject, struct k3huf_input *
     subject->raw_bytes = header.raw_bytes;
     if (header.raw_bytes == 0) { return K3HUF_EXIT_OK; }
     subject->ratio = (double)offset / (double)header.raw_bytes;
-    return cut_out(subject, input, header, &first, fault);
+    return cut_out(subject, input, header, first, fault);
 }
 
 /* Pack a raw file, or a sample of a large one. */

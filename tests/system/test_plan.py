@@ -8,10 +8,13 @@ import json
 import math
 import os
 import re
+import resource
+import struct
+import subprocess
 import unittest
 
 import safetensors_file as st
-from test_host import CORRUPT, IO, USAGE, HostTest, Run, data, generate, read, write
+from test_host import CORRUPT, IO, OK, TIMEOUT, TOOL, USAGE, HostTest, Run, data, generate, read, write
 
 WEIGHTS = data("silero_vad_v6.bf16")
 RUN = data("k3_three_stripes.k3h")
@@ -149,6 +152,28 @@ class PlanMeasured(PlanTest):
             got = self.plan("--drive", "1", "--cores", "1", file)
             self.assertEqual((got["raw_bytes"], got["indexed"]), (size, size > 1))
             self.assertGreater(got["ratio"], 1)
+
+    def test_filler(self):
+        """Behind the index or without one, as much as a stripe can have: none of it is read."""
+        filler = 0xFFFFFFFF
+        for options in ([], ["--no-index"]):
+            self.good("pack", "--force", *options, WEIGHTS, "run")
+            run = bytearray(read(self.path("run")))
+            expected = self.plan("--drive", "1", "--cores", "1", "run")
+            pad = struct.unpack_from("<I", run, 288 + 12)[0]
+            struct.pack_into("<I", run, 288 + 12, filler)
+            write(self.path("run"), run)
+            os.truncate(self.path("run"), len(run) - pad + filler)
+            got = self.plan("--drive", "1", "--cores", "1", "run")
+            self.assertAlmostEqual(got["ratio"], (len(run) - pad + filler) / got["raw_bytes"], places=4)
+            for name in ("raw_bytes", "sampled_bytes", "indexed"):
+                self.assertEqual(got[name], expected[name])
+            if os.environ.get("K3HUF_MEMORY"):
+                limit = 64 << 20
+                done = subprocess.run([*TOOL, "plan", "--drive", "1", "--cores", "1", self.path("run")],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIMEOUT, check=False,
+                                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+                self.assertEqual((done.returncode, done.stderr), (OK, b""))
 
     def test_standard_input(self):
         content = read(WEIGHTS)
