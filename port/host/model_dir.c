@@ -2,6 +2,7 @@
 #include "model_dir.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,17 +124,25 @@ static enum k3huf_exit read_index(const char *directory, struct k3huf_model *mod
     return code;
 }
 
+/* The next name in a directory; NULL: no more. */
+static enum k3huf_exit next(DIR *dir, const char *directory, struct dirent **found, struct k3huf_fault *fault) {
+    errno = 0;
+    *found = readdir(dir);
+    return *found != NULL || errno == 0 ? K3HUF_EXIT_OK : k3huf_fault_errno(fault, directory, "cannot be read");
+}
+
 /* All .safetensors files of a directory. */
 static enum k3huf_exit read_files(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
     static const char suffix[] = ".safetensors";
     DIR *dir = opendir(directory);
     if (dir == NULL) { return k3huf_fault_errno(fault, directory, "cannot be read"); }
     enum k3huf_exit code = K3HUF_EXIT_OK;
-    for (const struct dirent *found; (found = readdir(dir)) != NULL && code == K3HUF_EXIT_OK;) {
+    for (struct dirent *found; (code = next(dir, directory, &found, fault)) == K3HUF_EXIT_OK && found != NULL;) {
         const size_t length = strlen(found->d_name);
         if (found->d_name[0] != '.' && length > sizeof suffix - 1 &&
             strcmp(found->d_name + length - (sizeof suffix - 1), suffix) == 0) {
             code = add(model, found->d_name, fault);
+            if (code != K3HUF_EXIT_OK) { break; }
         }
     }
     (void)closedir(dir);
@@ -151,10 +160,13 @@ static enum k3huf_exit look(const char *directory, struct k3huf_model *model, st
         struct stat info;
         char *path = k3huf_path(directory, model->file[i].name, NULL, fault);
         if (path == NULL) { return fault->code; }
-        const bool good = stat(path, &info) == 0 && S_ISREG(info.st_mode);
-        if (!good) {
-            (void)k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL,
-                                  "is named by the index but is not a file here");
+        const bool there = stat(path, &info) == 0;
+        const bool good = there && S_ISREG(info.st_mode);
+        if (!there && errno != ENOENT) {
+            (void)k3huf_fault_errno(fault, path, "cannot be examined");
+        } else if (!good) {
+            (void)k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, path, NULL, "%s",
+                                  model->indexed ? "is named by the index but is not a file here" : "is not a file");
         }
         free(path);
         if (!good) { return fault->code; }
@@ -164,35 +176,70 @@ static enum k3huf_exit look(const char *directory, struct k3huf_model *model, st
     return K3HUF_EXIT_OK;
 }
 
+/* Whether something has that name, a link to nowhere too. What cannot be told counts as there: whoever opens it then
+ * says why it cannot be read, and nothing is left out in silence. */
 static bool has(const char *directory, const char *name) {
     struct k3huf_fault fault;
     struct stat info;
     char *path = k3huf_path(directory, name, NULL, &fault);
-    const bool there = path != NULL && stat(path, &info) == 0;
+    const bool there = path == NULL || lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR);
     free(path);
     return there;
+}
+
+static int is_named(const void *name, const void *file) {
+    return strcmp(name, ((const struct k3huf_model_file *)file)->name);
+}
+
+const struct k3huf_model_file *k3huf_model_find(const struct k3huf_model *model, const char *name) {
+    return model->n == 0 ? NULL : bsearch(name, model->file, model->n, sizeof *model->file, is_named);
+}
+
+/* No file may have the name that pack gives to another's archive, or to the manifest: packed where it lies, the model
+ * would be overwritten. */
+static enum k3huf_exit check_names(const char *directory, const struct k3huf_model *model, struct k3huf_fault *fault) {
+    if (k3huf_model_find(model, K3HUF_MANIFEST_NAME) != NULL) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, directory, NULL,
+                               "the index names '" K3HUF_MANIFEST_NAME "', which is the manifest's name");
+    }
+    for (uint32_t i = 0; i < model->n; i++) {
+        const size_t size = strlen(model->file[i].name) + sizeof K3HUF_ARCHIVE_SUFFIX;
+        char *archive = malloc(size);
+        if (archive == NULL) { return k3huf_fault_memory(fault, size); }
+        (void)snprintf(archive, size, "%s%s", model->file[i].name, K3HUF_ARCHIVE_SUFFIX);
+        const bool clash = k3huf_model_find(model, archive) != NULL;
+        if (clash) {
+            (void)k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, directory, NULL,
+                                  "the index names '%s' and '%s', which is the name of its archive",
+                                  model->file[i].name, archive);
+        }
+        free(archive);
+        if (clash) { return fault->code; }
+    }
+    return K3HUF_EXIT_OK;
 }
 
 /* How many files of the directory are not the model's: those that `model` does not name. */
 static enum k3huf_exit count_others(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
     DIR *dir = opendir(directory);
     if (dir == NULL) { return k3huf_fault_errno(fault, directory, "cannot be read"); }
-    for (const struct dirent *found; (found = readdir(dir)) != NULL;) {
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    for (struct dirent *found; (code = next(dir, directory, &found, fault)) == K3HUF_EXIT_OK && found != NULL;) {
         struct stat info;
-        bool named = false;
-        for (uint32_t i = 0; i < model->n && !named; i++) {
-            named = strcmp(model->file[i].name, found->d_name) == 0;
+        if (k3huf_model_find(model, found->d_name) == NULL && fstatat(dirfd(dir), found->d_name, &info, 0) == 0 &&
+            S_ISREG(info.st_mode)) {
+            model->others++;
         }
-        if (!named && fstatat(dirfd(dir), found->d_name, &info, 0) == 0 && S_ISREG(info.st_mode)) { model->others++; }
     }
     (void)closedir(dir);
-    return K3HUF_EXIT_OK;
+    return code;
 }
 
 enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault) {
     enum k3huf_exit code = K3HUF_EXIT_OK;
     *model = (struct k3huf_model){0};
     if (has(directory, INDEX_NAME)) {
+        model->indexed = true;
         code = read_index(directory, model, fault);
     } else if (has(directory, "trunk.json") && has(directory, "trunk.bin")) {
         model->trunk = true;
@@ -202,6 +249,7 @@ enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *mode
         code = read_files(directory, model, fault);
     }
     (void)settle(model);
+    if (code == K3HUF_EXIT_OK) { code = check_names(directory, model, fault); }
     if (code == K3HUF_EXIT_OK) { code = look(directory, model, fault); }
     if (code == K3HUF_EXIT_OK) { code = count_others(directory, model, fault); }
     return code;

@@ -18,16 +18,21 @@ struct k3huf_model_file {
 };
 
 struct k3huf_model {
-    struct k3huf_model_file *file; /* malloc'ed, by name */
+    struct k3huf_model_file *file; /* malloc'ed, sorted by name */
     uint32_t n;
     uint32_t others; /* other files in the directory, as k3huf_model_read() found it */
     bool trunk;
+    bool indexed; /* an index named the files; as k3huf_model_read() found it */
 };
 
 /* Look into a directory. K3HUF_EXIT_CORRUPT: an index that names a file that is not there, or anything but plain file
- * names; K3HUF_EXIT_IO: no model. Free in any case. */
+ * names, a file and the name of its archive, or the manifest; K3HUF_EXIT_IO: no model, or it cannot be read. Free in
+ * any case. */
 enum k3huf_exit k3huf_model_read(const char *directory, struct k3huf_model *model, struct k3huf_fault *fault);
 void k3huf_model_free(struct k3huf_model *model);
+
+/* The file of that name; NULL: the model has none. */
+const struct k3huf_model_file *k3huf_model_find(const struct k3huf_model *model, const char *name);
 
 /* K3HUF_EXIT_IO where an archive's name or the manifest's in `directory` is that of a file of another kind, one that
  * does not begin as an archive does, or holds no manifest: it is somebody's, and not to be replaced. */

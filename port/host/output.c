@@ -190,27 +190,45 @@ static int give_name(const struct k3huf_output *output) {
     return rename(temporary, output->name);
 }
 
+/* Whether what is open is on the disk, as far as its kind knows a disk. 0, or -1 and errno. */
+static int sync_open(int fd) {
+    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : -1;
+}
+
 /* Bring the name to the disk: that is a matter of the folder that it is in. 0, or -1 and errno. */
 static int sync_folder(const char *name) {
     char path[PATH_MAX];
-    const char *slash = strrchr(name, '/');
-    const size_t length = slash == NULL ? 0 : (size_t)(slash - name) + 1; /* fits: it was part of `temporary` */
-    memcpy(path, name, length < sizeof path ? length : 0);
+    size_t length = strlen(name);
+    while (length > 0 && name[length - 1] == '/') { /* of a folder */
+        length--;
+    }
+    while (length > 0 && name[length - 1] != '/') {
+        length--;
+    }
+    if (length > sizeof path - 2) { /* no more than the system would take */
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(path, name, length);
     memcpy(path + length, ".", 2);
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) { return errno == EACCES ? 0 : -1; }
-    const int done = fsync(fd);
+    const int done = sync_open(fd);
     const int number = errno;
     (void)close(fd);
     errno = number;
-    return done == 0 || number == EINVAL || number == ENOTSUP ? 0 : -1;
+    return done;
 }
 
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault) {
     enum k3huf_exit code = K3HUF_EXIT_OK;
     if (output->stream) {
-        /* Some file systems report a failed write only here. */
-        if (close(output->fd) != 0) { code = k3huf_fault_errno(fault, output->name, "cannot be written"); }
+        /* A drive's failed writes, and those of some file systems, are reported only here. */
+        const bool bad = sync_open(output->fd) != 0;
+        const int number = errno;
+        const bool unclosed = close(output->fd) != 0;
+        if (bad) { errno = number; }
+        if (bad || unclosed) { code = k3huf_fault_errno(fault, output->name, "cannot be written"); }
         output->fd = -1;
         return code;
     }
@@ -255,10 +273,14 @@ void k3huf_output_discard(struct k3huf_output *output) {
 
 enum k3huf_exit k3huf_output_directory(const char *name, struct k3huf_fault *fault) {
     struct stat info;
-    if (mkdir(name, 0777) != 0 && !(errno == EEXIST && stat(name, &info) == 0 && S_ISDIR(info.st_mode))) {
-        return k3huf_fault_errno(fault, name, "cannot be made a directory");
+    if (mkdir(name, 0777) != 0) {
+        return errno == EEXIST && stat(name, &info) == 0 && S_ISDIR(info.st_mode)
+                   ? K3HUF_EXIT_OK
+                   : k3huf_fault_errno(fault, name, "cannot be made a directory");
     }
-    return K3HUF_EXIT_OK;
+    return sync_folder(name) == 0
+               ? K3HUF_EXIT_OK
+               : k3huf_fault_errno(fault, name, "is made, but its folder cannot be written to the disk");
 }
 
 static bool same_file(const struct stat *a, const struct stat *b) {

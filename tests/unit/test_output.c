@@ -1,9 +1,11 @@
-/* test_output.c - what is removed is what was packed; a name is on the disk before anybody relies on it; a write that
- * never happened is found before a file gets its name; places of read errors; times beyond what can be counted.
+/* test_output.c - what is removed is what was packed; a name is on the disk before anybody relies on it, that of a
+ * folder too, and what went to a stream is; a write that never happened is found before a file gets its name; no file
+ * of a directory that cannot be read is left out; places of read errors; times beyond what can be counted.
  *
  * Faults come out of the system's calls, which the linker wraps (CMakeLists.txt). */
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 
 #include "archive_pack.h"
 #include "commands.h"
+#include "model_dir.h"
 #include "output.h"
 #include "pack.h"
 
@@ -24,6 +27,8 @@
 /* ------------------------------------------------------------------------------------------ wrapped calls ---- */
 
 static int folder_errno;         /* fsync() of a folder fails with it; 0: it does not */
+static int stream_errno;         /* the same of a FIFO */
+static int names_left = -1;      /* readdir() fails after that many names; -1: it does not */
 static unsigned folders;         /* how many were synced since they were counted last */
 static bool named_before_folder; /* OUT was there when the last one was */
 static off_t unreadable = -1;    /* pread() of that byte fails */
@@ -49,7 +54,23 @@ int __wrap_fsync(int fd) {
             return -1;
         }
     }
+    if (stream_errno != 0 && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        errno = stream_errno;
+        return -1;
+    }
     return __real_fsync(fd);
+}
+
+struct dirent *__real_readdir64(DIR *dir);
+struct dirent *__wrap_readdir64(DIR *dir);
+
+struct dirent *__wrap_readdir64(DIR *dir) {
+    if (names_left == 0) {
+        errno = EIO;
+        return NULL;
+    }
+    names_left -= names_left > 0;
+    return __real_readdir64(dir);
 }
 
 ssize_t __wrap_pread64(int fd, void *buffer, size_t size, off_t offset) {
@@ -92,6 +113,8 @@ static int clean(void **state) {
     (void)unlink(OTHER);
     (void)unlink(OUT);
     folder_errno = 0;
+    stream_errno = 0;
+    names_left = -1;
     folders = 0;
     unreadable = -1;
     indexes_lost = false;
@@ -209,6 +232,90 @@ static void a_name_is_on_the_disk(void **state) {
         assert_int_equal(stat(OUT, &info), 0);
         assert_int_equal(info.st_size, 4);
     }
+}
+
+/* So is that of a folder that is made, by whatever way it is written; one that is there is nobody's to sync. */
+static void a_folder_is_on_the_disk(void **state) {
+    (void)state;
+    static const int numbers[] = {0, EINVAL, ENOTSUP, EROFS, EIO, ENOSPC};
+    static const char *const names[] = {OUT, "./" OUT, OUT "/", "./" OUT "//"};
+    for (size_t i = 0; i < UNIT_COUNT(numbers) * UNIT_COUNT(names); i++) {
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        const char *const name = names[i % UNIT_COUNT(names)];
+        const int number = numbers[i / UNIT_COUNT(names)];
+        const bool bad = number == EIO || number == ENOSPC;
+        (void)clean(NULL);
+        folder_errno = number;
+        assert_int_equal(k3huf_output_directory(name, &fault), bad ? K3HUF_EXIT_IO : K3HUF_EXIT_OK);
+        if (bad) { assert_non_null(strstr(fault.text, ": is made, but its folder cannot be written to the disk")); }
+        assert_int_equal(folders, 1);
+        assert_true(named_before_folder);
+        assert_int_equal(k3huf_output_directory(name, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(folders, 1);
+        assert_int_equal(rmdir(OUT), 0);
+    }
+}
+
+/* What a drive says only when it is asked to have all: the writes before went to memory. */
+static void a_stream_is_on_the_disk(void **state) {
+    (void)state;
+    static const int numbers[] = {0, EINVAL, ENOTSUP, EROFS, EIO, ENOSPC};
+    for (size_t i = 0; i < UNIT_COUNT(numbers); i++) {
+        struct k3huf_output output;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        const bool bad = numbers[i] == EIO || numbers[i] == ENOSPC;
+        (void)clean(NULL);
+        assert_int_equal(mkfifo(OUT, 0666), 0);
+        const int reader = open(OUT, O_RDONLY | O_NONBLOCK);
+        assert_true(reader >= 0);
+        assert_int_equal(k3huf_output_open(&output, OUT, false, &fault), K3HUF_EXIT_OK);
+        assert_true(output.stream);
+        assert_int_equal(k3huf_output_write(&output, (const uint8_t *)"new!", 4, &fault), K3HUF_EXIT_OK);
+        stream_errno = numbers[i];
+        assert_int_equal(k3huf_output_commit(&output, &fault), bad ? K3HUF_EXIT_IO : K3HUF_EXIT_OK);
+        if (bad) {
+            char wanted[128];
+            (void)snprintf(wanted, sizeof wanted, OUT ": cannot be written: %s", strerror(numbers[i]));
+            assert_string_equal(fault.text, wanted);
+        }
+        assert_int_equal(output.fd, -1);
+        k3huf_output_discard(&output);
+        assert_int_equal(close(reader), 0);
+    }
+}
+
+/* Wherever a directory's names end with an error instead of the last one. */
+static void a_directory_is_read_whole(void **state) {
+    (void)state;
+    static const char *const names[] = {OUT "/a.safetensors", OUT "/b.safetensors", OUT "/other"};
+    assert_int_equal(mkdir(OUT, 0777), 0);
+    for (size_t i = 0; i < UNIT_COUNT(names); i++) {
+        put(names[i], "x");
+    }
+    int least = 0;
+    for (bool good = false; !good; least++) {
+        struct k3huf_model model;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        names_left = least;
+        const enum k3huf_exit code = k3huf_model_read(OUT, &model, &fault);
+        names_left = -1;
+        good = code == K3HUF_EXIT_OK;
+        if (good) {
+            assert_int_equal(model.n, 2);
+            assert_int_equal(model.others, 1);
+        } else {
+            char wanted[128];
+            (void)snprintf(wanted, sizeof wanted, OUT ": cannot be read: %s", strerror(EIO));
+            assert_int_equal(code, K3HUF_EXIT_IO);
+            assert_string_equal(fault.text, wanted);
+        }
+        k3huf_model_free(&model);
+    }
+    assert_int_equal(least, 2 * (3 + 2 + 1) + 1); /* twice: three names, ".", "..", and the end */
+    for (size_t i = 0; i < UNIT_COUNT(names); i++) {
+        assert_int_equal(unlink(names[i]), 0);
+    }
+    assert_int_equal(rmdir(OUT), 0);
 }
 
 static void a_read_error_has_its_place(void **state) {
@@ -357,6 +464,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(only_what_was_packed_is_removed, clean, clean),
         cmocka_unit_test_setup_teardown(a_name_is_on_the_disk, clean, clean),
+        cmocka_unit_test_setup_teardown(a_folder_is_on_the_disk, clean, clean),
+        cmocka_unit_test_setup_teardown(a_stream_is_on_the_disk, clean, clean),
+        cmocka_unit_test_setup_teardown(a_directory_is_read_whole, clean, clean),
         cmocka_unit_test_setup_teardown(a_read_error_has_its_place, clean, clean),
         cmocka_unit_test_setup_teardown(an_index_that_is_lost_is_missed, clean, clean),
         cmocka_unit_test(times_that_cannot_be_counted),
