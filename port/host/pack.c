@@ -297,8 +297,9 @@ static enum k3huf_exit part_option(const char *text, struct pack *pack, struct k
     unsigned long part = 0;
     unsigned long parts = 0;
     int end = 0;
-    if (sscanf(text, "%6lu/%6lu%n", &part, &parts, &end) != 2 || text[end] != '\0' || text[0] == '-' || part < 1 ||
-        part > parts) {
+    /* Digits first: sscanf() would take blanks and signs too, and 1/-2 for the first of very many. */
+    if (strspn(text, "0123456789/") != strlen(text) || sscanf(text, "%6lu/%6lu%n", &part, &parts, &end) != 2 ||
+        text[end] != '\0' || part < 1 || part > parts) {
         return k3huf_fault_set(fault, K3HUF_EXIT_USAGE, NULL, NULL, "--part must be K/N with K from 1 to N, not '%s'",
                                text);
     }

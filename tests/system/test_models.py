@@ -275,7 +275,8 @@ class Parts(ModelTest):
                 made = set(os.listdir(self.path(f"out{parts}.{part}"))) - {MANIFEST}
                 seen += made
             self.assertEqual(sorted(seen), [name + ".k3a" for name in names])
-        for bad in ("0/2", "3/2", "1", "1/", "/2", "-1/2", "1/2x", "1/0", "a/b"):
+        for bad in ("0/2", "3/2", "1", "1/", "/2", "-1/2", "1/2x", "1/0", "a/b", "1/-2", "-2/-1", "+1/2",
+                    "1/+2", " 1/2", "1/ 2", "1/2 ", "1/2/", "1//2", "1/1000000", "0000001/2"):
             self.fails(USAGE, "--part must be K/N", "pack", "--part", bad, "model", "bad")
         self.fails(USAGE, "directories", "pack", "--part", "1/2", data("two_bytes.raw"), "bad")
 
