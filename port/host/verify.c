@@ -1,5 +1,6 @@
 /* verify.c - k3huf_host verify: decode a run, an archive or a directory of them without writing, and compare with the
  * original. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
     struct k3huf_archive archive = {.toc = NULL};
     struct k3huf_progress progress = {0};
     *state = STATE_MISSING;
-    if (access(path, F_OK) != 0) {
+    if (access(path, F_OK) != 0 && errno == ENOENT) {
         (void)k3huf_fault_set(fault, K3HUF_EXIT_IO, path, NULL, "is not there");
         return K3HUF_EXIT_OK;
     }
@@ -165,13 +166,60 @@ static enum k3huf_exit look(const struct verify *verify, const char *path, const
     return code == K3HUF_EXIT_INTERNAL ? code : K3HUF_EXIT_OK;
 }
 
+/* What is found of a directory. */
+struct found {
+    uint32_t count[STATES];
+    uint32_t files;
+    json_t *list; /* NULL: none wanted */
+};
+
+static enum k3huf_exit record(const struct verify *verify, struct found *found, const char *name, enum state state,
+                              const char *text, struct k3huf_fault *fault) {
+    found->count[state]++;
+    found->files++;
+    if (found->list != NULL) {
+        return k3huf_json_append(found->list,
+                                 json_pack("{s:o, s:s, s:o}", "source", k3huf_json_text(name), "state",
+                                           state_names[state], "text", k3huf_json_text(text)),
+                                 fault);
+    }
+    if (state != STATE_OK || verify->verbose) {
+        printf("%-8s ", state_names[state]);
+        k3huf_print_name(stdout, name, strlen(name));
+        printf("%s%s\n", state == STATE_OK ? "" : ": ", text);
+    }
+    return K3HUF_EXIT_OK;
+}
+
+/* Files of the model in `source` that the manifest does not name: whoever believes all of it to be packed would lose
+ * them. That no model can be read there counts only where nothing else has been found wrong. */
+static enum k3huf_exit look_for_others(const struct verify *verify, struct found *found, const char *source,
+                                       const struct k3huf_model *model, struct k3huf_fault *fault) {
+    struct k3huf_model now;
+    struct k3huf_fault text;
+    enum k3huf_exit code = k3huf_model_read(source, &now, &text);
+    if (code != K3HUF_EXIT_OK) {
+        code = found->count[STATE_OK] == found->files || code == K3HUF_EXIT_INTERNAL ? code : K3HUF_EXIT_OK;
+        *fault = text;
+    } else {
+        for (uint32_t i = 0; i < now.n && code == K3HUF_EXIT_OK; i++) {
+            if (k3huf_model_find(model, now.file[i].name) == NULL) {
+                (void)k3huf_fault_set(&text, K3HUF_EXIT_IO, source, NULL, "has it, but the manifest does not name it");
+                code = record(verify, found, now.file[i].name, STATE_MISSING, text.text, fault);
+            }
+        }
+    }
+    k3huf_model_free(&now);
+    return code;
+}
+
 static enum k3huf_exit verify_directory(const struct verify *verify, const char *directory, const char *source,
                                         struct k3huf_fault *fault) {
     static const enum k3huf_exit codes[STATES] = {K3HUF_EXIT_OK, K3HUF_EXIT_MISMATCH, K3HUF_EXIT_IO, K3HUF_EXIT_IO,
                                                   K3HUF_EXIT_CORRUPT};
     struct k3huf_model model;
-    uint32_t count[STATES] = {0};
-    json_t *files = verify->json ? json_array() : NULL;
+    struct found all = {.list = verify->json ? json_array() : NULL};
+    const uint32_t *const count = all.count;
     enum k3huf_exit code = k3huf_manifest_read(directory, &model, fault);
     for (uint32_t i = 0; i < model.n && code == K3HUF_EXIT_OK; i++) {
         const struct k3huf_model_file *file = &model.file[i];
@@ -183,42 +231,32 @@ static enum k3huf_exit verify_directory(const struct verify *verify, const char 
                    ? fault->code
                    : look(verify, path, file, source_path, &state, &found);
         if (code != K3HUF_EXIT_OK && found.code == code) { *fault = found; }
-        if (code == K3HUF_EXIT_OK) {
-            count[state]++;
-            if (files != NULL) {
-                code = k3huf_json_append(files,
-                                         json_pack("{s:s, s:s, s:o}", "source", file->name, "state", state_names[state],
-                                                   "text", k3huf_json_text(found.text)),
-                                         fault);
-            } else if (state != STATE_OK || verify->verbose) {
-                printf("%-8s %s%s%s\n", state_names[state], file->name, state == STATE_OK ? "" : ": ",
-                       state == STATE_OK ? "" : found.text);
-            }
-        }
+        if (code == K3HUF_EXIT_OK) { code = record(verify, &all, file->name, state, found.text, fault); }
         free(path);
         free(source_path);
     }
-    if (code == K3HUF_EXIT_OK && files != NULL) {
+    if (code == K3HUF_EXIT_OK && source != NULL) { code = look_for_others(verify, &all, source, &model, fault); }
+    if (code == K3HUF_EXIT_OK && all.list != NULL) {
         code =
             k3huf_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "kind", "directory", "ok",
                                        (json_int_t)count[STATE_OK], "stale", (json_int_t)count[STATE_STALE], "missing",
                                        (json_int_t)count[STATE_MISSING], "damaged", (json_int_t)count[STATE_DAMAGED],
-                                       "unreadable", (json_int_t)count[STATE_UNREADABLE], "files", files),
+                                       "unreadable", (json_int_t)count[STATE_UNREADABLE], "files", all.list),
                              fault);
     } else if (code == K3HUF_EXIT_OK && !verify->quiet) {
         printf("%s: %" PRIu32 " of %" PRIu32 " files in order, %" PRIu32 " missing, %" PRIu32 " stale, %" PRIu32
                " damaged",
-               directory, count[STATE_OK], model.n, count[STATE_MISSING], count[STATE_STALE], count[STATE_DAMAGED]);
+               directory, count[STATE_OK], all.files, count[STATE_MISSING], count[STATE_STALE], count[STATE_DAMAGED]);
         if (count[STATE_UNREADABLE] > 0) { printf(", %" PRIu32 " unreadable", count[STATE_UNREADABLE]); }
         printf("\n");
     }
     for (int state = STATES - 1; state > STATE_OK && code == K3HUF_EXIT_OK; state--) {
         if (count[state] > 0) {
             code = k3huf_fault_set(fault, codes[state], directory, NULL, "%" PRIu32 " of %" PRIu32 " files %s",
-                                   count[state], model.n, state_names[state]);
+                                   count[state], all.files, state_names[state]);
         }
     }
-    json_decref(files);
+    json_decref(all.list);
     k3huf_model_free(&model);
     return code;
 }
@@ -258,7 +296,8 @@ const struct k3huf_command k3huf_command_verify = {
     "its\n"
     "manifest says what must be there: the summary tells which archives are missing, stale (made of another state of "
     "the\n"
-    "source), unreadable or damaged; ORIGINAL is the directory that was packed.\n\n"
+    "source), unreadable or damaged; ORIGINAL is the directory that was packed, and files of the model in it that the\n"
+    "manifest does not name are missing too.\n\n"
     "      --manifest       FILE is a directory\n"
     "      --require-index  refuse runs without block index, which have no checksums of their own\n"
     "  -T, --threads N      use N threads (default: every processor)\n"

@@ -431,6 +431,9 @@ class Parts(ModelTest):
             os.remove(self.path(f"out/{names[number]}.k3a"))
             make(self.path(f"out/{names[number]}.k3a"))
 
+        # A way that leads nowhere is not the same as nothing at its end.
+        replace(0, lambda path: os.symlink(os.path.basename(path), path))
+        self.assertEqual(self.states(), (IO, {names[0]: "unreadable"}))
         replace(0, os.mkdir)
         self.assertEqual(self.states(), (IO, {names[0]: "unreadable"}))
         text = self.tool("verify", "out").stdout.decode()
@@ -446,6 +449,30 @@ class Parts(ModelTest):
                                                           names[2]: "unreadable"}))
         replace(1, lambda path: os.symlink("/dev/null", path))
         self.assertEqual(self.states(), (CORRUPT, {names[0]: "unreadable", names[1]: "damaged"}))
+
+    def test_files_that_came_later(self):
+        """What of the model no archive is of is missing: whoever removes the model after verify would lose it."""
+        names = sorted(self.make_model(2, 1000))
+        os.remove(self.path("model/" + INDEX))
+        self.good("pack", "model", "out")
+        self.good("verify", "out", "model")
+        write(self.path("model/added.safetensors"), read(self.path("model/" + names[0])))
+        self.assertEqual(self.states(), (OK, {}))
+        self.assertEqual(self.states("model"), (IO, {"added.safetensors": "missing"}))
+        done = self.tool("verify", "out", "model")
+        self.assertEqual((done.returncode, done.stderr), (IO, b"k3huf_host: out: 1 of 3 files missing\n"))
+        self.assertEqual(done.stdout.decode(), "missing  added.safetensors: model: has it, but the manifest does not name it\n"
+                                               "out: 2 of 3 files in order, 1 missing, 0 stale, 0 damaged\n")
+        self.good("pack", "model", "out")
+        self.good("verify", "out", "model")
+        # With an index only what it names is of the model.
+        st.model(self.path("indexed"), {"a.safetensors": [("w", "BF16", [1000], generate(2000))]})
+        self.good("pack", "indexed", "out2")
+        write(self.path("indexed/consolidated.safetensors"), b"no matter what")
+        self.good("verify", "out2", "indexed")
+        # A model that cannot be read any more, though all that the manifest names is there.
+        os.symlink("nowhere", self.path("model/last.safetensors"))
+        self.fails(CORRUPT, r"model/last\.safetensors: is not a file", "verify", "out", "model")
 
     def test_no_file_is_left_out_of_json(self):
         """Whatever its tensors are called, and wherever a name of theirs is cut."""
