@@ -152,7 +152,8 @@ static void print_entries(const struct k3huf_archive *archive) {
 
 static void print_summary(const struct k3huf_archive *archive) {
     const struct k3huf_archive_page *page = &archive->page;
-    printf("%s: k3huf archive, version 1, of a source of kind %s\n", archive->name,
+    k3huf_print_name(stdout, archive->name, strlen(archive->name));
+    printf(": k3huf archive, version 1, of a source of kind %s\n",
            page->source_kind < 3 ? sources[page->source_kind] : "unknown");
     printf("%-14s %" PRIu64 "\n%-14s %" PRIu64 "\n", "source bytes", page->source_bytes, "archive bytes",
            page->archive_bytes);

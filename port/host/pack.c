@@ -34,7 +34,8 @@ struct pack {
 /* ------------------------------------------------------------------------------------------------ summaries ---- */
 
 static void print_archive(const struct pack *pack, const char *name, const struct k3huf_archive_result *result) {
-    printf("%s: %" PRIu64 " bytes packed to %" PRIu64, name, result->source_bytes, result->archive_bytes);
+    k3huf_print_name(stdout, name, strlen(name));
+    printf(": %" PRIu64 " bytes packed to %" PRIu64, result->source_bytes, result->archive_bytes);
     if (result->source_bytes != 0) {
         printf(", ratio %.5f", (double)result->archive_bytes / (double)result->source_bytes);
     }
@@ -170,8 +171,28 @@ static enum k3huf_exit read_tensors(const struct k3huf_model *model, const char 
     return json ? K3HUF_EXIT_OK : k3huf_safetensors_read(input, tensors, fault);
 }
 
+/* Whether an archive has the tensors that the source has now. Those of a packed trunk are told by another file, which
+ * can change alone; and of two shards that changed places only size and time may be the same. */
+static bool has_tensors(const struct k3huf_archive *archive, const struct k3huf_tensors *tensors) {
+    bool same = archive->page.source_kind == (uint32_t)tensors->kind && archive->page.ntensors == tensors->n;
+    for (uint32_t i = 0; same && i < tensors->n; i++) {
+        const struct k3huf_tensor *want = &tensors->tensor[i];
+        struct k3huf_archive_tensor found;
+        k3huf_archive_tensor_read(&archive->page, archive->toc, i, &found);
+        same = found.source_offset == want->offset && found.bytes == want->bytes && found.rank == want->rank &&
+               found.name_bytes == want->name_bytes && strcmp(found.dtype, want->dtype) == 0 &&
+               memcmp(k3huf_archive_name(archive, found.name_at), want->name, want->name_bytes) == 0;
+        for (uint32_t d = 0; same && d < want->rank; d++) {
+            same = k3huf_archive_dim_read(&archive->page, archive->toc, found.dims_at + d) ==
+                   tensors->dims[want->dims_at + d];
+        }
+    }
+    return same;
+}
+
 /* Whether an archive is there that was made of this state of the source, and is sound. */
-static bool is_complete(const struct pack *pack, const char *archive_name, const struct k3huf_model_file *file) {
+static bool is_complete(const struct pack *pack, const char *archive_name, const struct k3huf_model_file *file,
+                        const struct k3huf_tensors *tensors) {
     struct k3huf_input input;
     struct k3huf_archive archive;
     struct k3huf_fault fault;
@@ -179,6 +200,7 @@ static bool is_complete(const struct pack *pack, const char *archive_name, const
     bool good = input.seekable && k3huf_archive_open(&archive, &input, &fault) == K3HUF_EXIT_OK;
     if (input.seekable) {
         good = good && k3huf_model_file_is(file, archive.page.source_bytes, archive.page.source_mtime) &&
+               has_tensors(&archive, tensors) &&
                k3huf_archive_verify(&archive, NULL, pack->encode.threads, NULL, &fault) == K3HUF_EXIT_OK;
         k3huf_archive_close(&archive);
     }
@@ -204,33 +226,34 @@ static enum k3huf_exit pack_member(const struct pack *pack, const struct k3huf_m
     char *source = k3huf_path(directory, file->name, NULL, fault);
     char *archive = k3huf_path(out_directory, file->name, K3HUF_ARCHIVE_SUFFIX, fault);
     enum k3huf_exit code = source == NULL || archive == NULL ? fault->code : K3HUF_EXIT_OK;
-    if (code == K3HUF_EXIT_OK && is_complete(pack, archive, file)) {
+    if (code == K3HUF_EXIT_OK) { code = k3huf_input_open(&input, source, fault); }
+    /* The manifest has it as it was when the directory was read. */
+    if (code == K3HUF_EXIT_OK && !k3huf_model_file_is(file, input.size, k3huf_nanoseconds(input.mtime))) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_IO, source, NULL, "changed while the directory was packed");
+    }
+    if (code == K3HUF_EXIT_OK) { code = read_tensors(model, directory, file->name, &input, &tensors, fault); }
+    if (code == K3HUF_EXIT_OK && is_complete(pack, archive, file, &tensors)) {
         totals->skipped++;
-        if (!pack->quiet && !pack->json) { printf("%s: complete and verified already\n", archive); }
-    } else if (code == K3HUF_EXIT_OK) {
-        code = k3huf_input_open(&input, source, fault);
-        /* The manifest has it as it was when the directory was read. */
-        if (code == K3HUF_EXIT_OK && !k3huf_model_file_is(file, input.size, k3huf_nanoseconds(input.mtime))) {
-            code = k3huf_fault_set(fault, K3HUF_EXIT_IO, source, NULL, "changed while the directory was packed");
+        if (!pack->quiet && !pack->json) {
+            k3huf_print_name(stdout, archive, strlen(archive));
+            printf(": complete and verified already\n");
         }
-        if (code == K3HUF_EXIT_OK) { code = read_tensors(model, directory, file->name, &input, &tensors, fault); }
+    } else if (code == K3HUF_EXIT_OK) {
+        struct k3huf_archive_result result;
+        k3huf_progress_begin(&progress, source, 3 * input.size, pack->progress);
+        encode.progress = &progress;
+        /* What is there is stale or damaged: replaced once the new one is complete. */
+        code = k3huf_archive_pack(&input, &tensors, archive, true, &encode, &result, fault);
+        k3huf_progress_end(&progress);
         if (code == K3HUF_EXIT_OK) {
-            struct k3huf_archive_result result;
-            k3huf_progress_begin(&progress, source, 3 * input.size, pack->progress);
-            encode.progress = &progress;
-            /* What is there is stale or damaged: replaced once the new one is complete. */
-            code = k3huf_archive_pack(&input, &tensors, archive, true, &encode, &result, fault);
-            k3huf_progress_end(&progress);
-            if (code == K3HUF_EXIT_OK) {
-                totals->packed++;
-                totals->source_bytes += result.source_bytes;
-                totals->archive_bytes += result.archive_bytes;
-                if (totals->files != NULL) {
-                    code = k3huf_json_append(totals->files, json_of_archive(source, archive, &result), fault);
-                } else if (!pack->quiet) {
-                    print_archive(pack, source, &result);
-                    (void)fflush(stdout); /* a batch system's log shows how far it is */
-                }
+            totals->packed++;
+            totals->source_bytes += result.source_bytes;
+            totals->archive_bytes += result.archive_bytes;
+            if (totals->files != NULL) {
+                code = k3huf_json_append(totals->files, json_of_archive(source, archive, &result), fault);
+            } else if (!pack->quiet) {
+                print_archive(pack, source, &result);
+                (void)fflush(stdout); /* a batch system's log shows how far it is */
             }
         }
     }

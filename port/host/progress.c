@@ -6,8 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "json_print.h"
+
 #define INTERVAL 0.1 /* seconds between two lines */
 #define BAR 24u
+#define NAME_SHOWN 28u
 
 static double now(void) {
     struct timespec t;
@@ -28,9 +31,11 @@ static void show(struct k3huf_progress *progress, double at) {
     memset(bar + filled, '.', BAR - filled);
     bar[BAR] = '\0';
     const char *slash = strrchr(progress->what, '/');
-    (void)fprintf(stderr, "\r\033[K%.28s [%s] %3.0f%% %7.1f MB/s %lu:%02lu:%02lu left",
-                  slash == NULL ? progress->what : slash + 1, bar, 100 * (share > 1 ? 1 : share), rate / 1e6,
-                  whole / 3600, whole / 60 % 60, whole % 60);
+    const char *name = slash == NULL ? progress->what : slash + 1;
+    (void)fputs("\r\033[K", stderr);
+    k3huf_print_name(stderr, name, k3huf_text_whole(name, strnlen(name, NAME_SHOWN)));
+    (void)fprintf(stderr, " [%s] %3.0f%% %7.1f MB/s %lu:%02lu:%02lu left", bar, 100 * (share > 1 ? 1 : share),
+                  rate / 1e6, whole / 3600, whole / 60 % 60, whole % 60);
     (void)fflush(stderr);
     progress->shown = at;
 }

@@ -109,7 +109,8 @@ static enum k3huf_exit tell(const struct unpack *unpack, const char *in_name, bo
     }
     if (unpack->quiet) { return K3HUF_EXIT_OK; }
     FILE *const to = output->stream ? stderr : stdout;
-    (void)fprintf(to, "%s: ", in_name);
+    k3huf_print_name(to, in_name, strlen(in_name));
+    (void)fprintf(to, ": ");
     if (unpack->tensor != NULL) {
         (void)fprintf(to, "%" PRIu64 " bytes of tensor ", output->written);
         k3huf_print_name(to, unpack->tensor, strlen(unpack->tensor));
@@ -118,7 +119,9 @@ static enum k3huf_exit tell(const struct unpack *unpack, const char *in_name, bo
     } else {
         (void)fprintf(to, "%" PRIu64 " bytes decoded to %" PRIu64, packed_bytes, output->written);
     }
-    (void)fprintf(to, " in %s\n", output->name);
+    (void)fprintf(to, " in ");
+    k3huf_print_name(to, output->name, strlen(output->name));
+    (void)fprintf(to, "\n");
     return K3HUF_EXIT_OK;
 }
 

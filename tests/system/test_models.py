@@ -158,12 +158,103 @@ class Models(ModelTest):
         for text in (b"{", b"[]", b"{}", b'{"weight_map": 1}'):
             write(self.path("model/" + INDEX), text)
             self.refuses_model(CORRUPT, r"index\.json: ")
+        # A link to nowhere is an index too, and not none.
         os.remove(self.path("model/" + INDEX))
+        os.symlink("nowhere", self.path("model/" + INDEX))
+        self.refuses_model(IO, r"index\.json: cannot be opened: No such file")
+        os.remove(self.path("model/" + INDEX))
+        os.symlink("nowhere", self.path("model/more.safetensors"))
+        self.refuses_model(CORRUPT, r"model/more\.safetensors: is not a file\n")
+        os.remove(self.path("model/more.safetensors"))
         write(self.path("model/" + names[3]), b"x" * 100)  # refused before any other is written
         self.refuses_model(CORRUPT, names[3])
         for name in names:
             os.remove(self.path("model/" + name))
         self.refuses_model(IO, "directory without")
+
+    def test_names_that_pack_gives(self):
+        """No file of a model may have the name of another's archive, or the manifest's: packed in its own folder, it would
+        be lost. Nothing is written, whatever the options and wherever the archives were to go."""
+        for names in (["x", "x.k3a"], ["w", "x.k3a", "x", "y"], ["x.k3a", "x.k3a.k3a"], [INDEX + ".k3a", "a"],
+                      [MANIFEST, "a"]):
+            st.model(self.path("model"), {name: [(f"{i}.w", "BF16", [1000], generate(2000, i))]
+                                          for i, name in enumerate(names)})
+            before = self.contents("model")
+            pattern = "'k3huf-manifest.json', which is the manifest's name" if MANIFEST in names else \
+                      r"'(.+)' and '\1\.k3a', which is the name of its archive"
+            for options in ([], ["--force"], ["--force", "--part", "1/2"]):
+                self.fails(CORRUPT, "model: the index names " + pattern, "pack", *options, "model", "model")
+                self.refuses_model(CORRUPT, "model: the index names " + pattern)
+                self.assertEqual(self.contents("model"), before)
+            shutil.rmtree(self.path("model"))
+        # In its own folder any other model can be.
+        names = ["x.k3a", "y", "x.k3", "k3a"]
+        st.model(self.path("model"), {name: [(f"{i}.w", "BF16", [1000], generate(2000, i))]
+                                      for i, name in enumerate(names)})
+        before = self.contents("model")
+        self.good("pack", "model", "model")
+        self.assertEqual({name: self.contents("model")[name] for name in before}, before)
+        self.good("verify", "model", "model")
+        self.good("unpack", "model", "back")
+        self.assertEqual(self.contents("back"), before)
+
+    def test_names_with_control_characters(self):
+        """What a stranger's index or manifest says is one line of a name, and no order to the terminal."""
+        name, shown = "a\x1b[2J\nok x", "a?[2J?ok x"
+        st.model(self.path("model"), {name: [("w", "BF16", [1000], generate(2000))]})
+        for command in (("pack", "model", "out"), ("pack", "model", "out"), ("verify", "-v", "out"), ("verify", "out"),
+                        ("unpack", "out", "back"), ("list", "out"), ("inspect", "out")):
+            text = self.good(*command).decode()
+            self.assertEqual("\x1b" in text or "\nok x" in text, False, text)
+            self.assertEqual(shown in text, command != ("verify", "out"), text)
+        os.remove(self.path(f"out/{name}.k3a"))
+        text = self.tool("verify", "out").stdout.decode()
+        self.assertRegex(text, rf"(?m)^missing  {re.escape(shown)}: out/{re.escape(shown)}\.k3a: is not there$")
+        self.assertEqual(len(text.splitlines()), 2)
+
+    def test_tensors_that_changed_alone(self):
+        """An archive is complete only if it has the tensors that the source has: those of a trunk are told elsewhere."""
+        layers = self.trunk()
+        before = {"out/trunk.bin.k3a": "1.attn.w"}
+        self.good("pack", "trunk", "out")
+        self.assertRegex(self.good("pack", "trunk", "out").decode(), "0 of 2 files packed, 2 complete already")
+
+        def rename(layer):
+            layer["tensors"]["attn.v"] = layer["tensors"].pop("attn.w")
+
+        def move(layer):
+            layer["tensors"]["attn.w"]["off"] = 10
+
+        def reshape(layer):
+            layer["tensors"]["attn.w"]["shape"] = [500, 50]
+
+        def retype(layer):
+            layer["tensors"]["attn.w"]["dtype"] = "F16"
+
+        def flatten(layer):
+            layer["tensors"]["attn.w"]["shape"] = [25000]
+
+        def drop(layer):
+            del layer["tensors"]["norm"]
+
+        for change in (move, reshape, retype, flatten, drop, rename):
+            change(layers[1])
+            write(self.path("trunk/trunk.json"), json.dumps({"layers": layers}).encode())
+            self.assertRegex(self.good("pack", "trunk", "out").decode(), "2 of 2 files packed, 0 complete already")
+            self.good("pack", "trunk", "anew")
+            self.assertEqual(read(self.path("out/trunk.bin.k3a")), read(self.path("anew/trunk.bin.k3a")))
+            self.assertRegex(self.good("pack", "trunk", "out").decode(), "0 of 2 files packed, 2 complete already")
+            shutil.rmtree(self.path("anew"))
+        # Of two shards of one size and time, archives that changed places.
+        names = sorted(self.make_model(2, 1000))
+        for name in names:
+            os.utime(self.path("model/" + name), ns=(5, 1234567890123456789))
+        self.good("pack", "model", "shards")
+        sound = self.contents("shards")
+        for a, b in (names, names[::-1]):
+            write(self.path(f"shards/{a}.k3a"), sound[b + ".k3a"])
+        self.assertRegex(self.good("pack", "model", "shards").decode(), "2 of 3 files packed, 1 complete already")
+        self.assertEqual(self.contents("shards"), sound)
 
     def trunk(self, layers=3):
         os.mkdir(self.path("trunk"))
