@@ -210,7 +210,8 @@ static int sync_folder(const char *name) {
         return -1;
     }
     memcpy(path, name, length);
-    memcpy(path + length, ".", 2);
+    path[length] = '.';
+    path[length + 1] = '\0';
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) { return errno == EACCES ? 0 : -1; }
     const int done = sync_open(fd);
