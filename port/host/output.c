@@ -181,8 +181,20 @@ static int give_name(const struct k3huf_output *output) {
     if (output->force) { return rename(temporary, output->name); }
     if (renameat2(AT_FDCWD, temporary, AT_FDCWD, output->name, RENAME_NOREPLACE) == 0) { return 0; }
     if (errno != EINVAL && errno != ENOSYS) { return -1; }
-    /* A file system that cannot promise it: the next best. */
+    /* NFS and others cannot do that, but no link replaces a file. (Where the answer got lost on its way, there are
+     * two.) */
     struct stat info;
+    const int linked = link(temporary, output->name);
+    const int number = errno;
+    if (linked == 0 || (stat(temporary, &info) == 0 && info.st_nlink == 2)) {
+        (void)unlink(temporary);
+        return 0;
+    }
+    if (number == EEXIST) {
+        errno = number;
+        return -1;
+    }
+    /* A file system without links either: the next best. */
     if (lstat(output->name, &info) == 0) {
         errno = EEXIST;
         return -1;

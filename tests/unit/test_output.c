@@ -28,6 +28,10 @@
 
 static int folder_errno;         /* fsync() of a folder fails with it; 0: it does not */
 static int stream_errno;         /* the same of a FIFO */
+static int no_replace_errno;     /* renameat2() fails with it; 0: it does not */
+static int link_errno;           /* link() fails with it, LOST once it is done; 0: it does not */
+static unsigned renames;         /* how many rename() did */
+static bool another_comes;       /* OUT comes into being when renameat2() has failed */
 static int names_left = -1;      /* readdir() fails after that many names; -1: it does not */
 static unsigned folders;         /* how many were synced since they were counted last */
 static bool named_before_folder; /* OUT was there when the last one was */
@@ -59,6 +63,35 @@ int __wrap_fsync(int fd) {
         return -1;
     }
     return __real_fsync(fd);
+}
+
+enum { LOST = 100000 };
+
+int __real_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __real_renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags);
+int __wrap_renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags);
+static void put(const char *name, const char *text);
+
+int __wrap_link(const char *from, const char *to) {
+    const int done = link_errno == 0 || link_errno == LOST ? __real_link(from, to) : -1;
+    if (done == 0 && link_errno == 0) { return done; }
+    if (link_errno != 0) { errno = link_errno == LOST ? EEXIST : link_errno; }
+    return -1;
+}
+
+int __wrap_rename(const char *from, const char *to) {
+    renames++;
+    return __real_rename(from, to);
+}
+
+int __wrap_renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
+    if (no_replace_errno == 0) { return __real_renameat2(from_folder, from, to_folder, to, flags); }
+    if (another_comes) { put(OUT, "another's"); }
+    errno = no_replace_errno;
+    return -1;
 }
 
 struct dirent *__real_readdir64(DIR *dir);
@@ -114,6 +147,10 @@ static int clean(void **state) {
     (void)unlink(OUT);
     folder_errno = 0;
     stream_errno = 0;
+    no_replace_errno = 0;
+    link_errno = 0;
+    renames = 0;
+    another_comes = false;
     names_left = -1;
     folders = 0;
     unreadable = -1;
@@ -231,6 +268,55 @@ static void a_name_is_on_the_disk(void **state) {
         struct stat info;
         assert_int_equal(stat(OUT, &info), 0);
         assert_int_equal(info.st_size, 4);
+    }
+}
+
+/* Names in this folder. */
+static unsigned names_here(void) {
+    DIR *const dir = opendir(".");
+    unsigned n = 0;
+    assert_non_null(dir);
+    while (readdir(dir) != NULL) {
+        n++;
+    }
+    assert_int_equal(closedir(dir), 0);
+    return n - 2;
+}
+
+/* Without force, a file that comes into being at the last moment stays, on any kind of file system; and rename(), which
+ * would replace it, is only for those that know nothing better. */
+static void no_file_is_replaced(void **state) {
+    (void)state;
+    static const struct {
+        int no_replace;
+        int link;
+        unsigned renames; /* where nobody comes between */
+    } cases[] = {{0, 0, 0},          {EINVAL, 0, 0},       {ENOSYS, 0, 0}, {EINVAL, LOST, 0},
+                 {EINVAL, EPERM, 1}, {ENOSYS, ENOTSUP, 1}, {ENOSPC, 0, 0}};
+    for (size_t i = 0; i < UNIT_COUNT(cases) * 2; i++) {
+        struct k3huf_output output;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        (void)clean(NULL);
+        assert_int_equal(k3huf_output_open(&output, OUT, false, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(k3huf_output_write(&output, (const uint8_t *)"new!", 4, &fault), K3HUF_EXIT_OK);
+        no_replace_errno = cases[i / 2].no_replace;
+        link_errno = cases[i / 2].link;
+        another_comes = i % 2 == 1 && no_replace_errno != 0;
+        const bool bad = another_comes || no_replace_errno == ENOSPC;
+        assert_int_equal(k3huf_output_commit(&output, &fault), bad ? K3HUF_EXIT_IO : K3HUF_EXIT_OK);
+        assert_int_equal(renames, another_comes ? 0 : cases[i / 2].renames);
+        struct stat info;
+        if (no_replace_errno == ENOSPC) {
+            assert_non_null(strstr(fault.text, OUT ": cannot be named"));
+        } else if (bad) {
+            assert_non_null(strstr(fault.text, OUT ": exists already"));
+        }
+        if (another_comes || !bad) {
+            assert_int_equal(stat(OUT, &info), 0);
+            assert_int_equal(info.st_size, another_comes ? 9 : 4);
+            assert_int_equal(info.st_nlink, 1);
+        }
+        assert_int_equal(names_here(), another_comes || !bad ? 1 : 0);
     }
 }
 
@@ -464,6 +550,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(only_what_was_packed_is_removed, clean, clean),
         cmocka_unit_test_setup_teardown(a_name_is_on_the_disk, clean, clean),
+        cmocka_unit_test_setup_teardown(no_file_is_replaced, clean, clean),
         cmocka_unit_test_setup_teardown(a_folder_is_on_the_disk, clean, clean),
         cmocka_unit_test_setup_teardown(a_stream_is_on_the_disk, clean, clean),
         cmocka_unit_test_setup_teardown(a_directory_is_read_whole, clean, clean),
