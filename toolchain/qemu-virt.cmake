@@ -1,5 +1,5 @@
 # Cross-compile for bare-metal AArch64: Debian's Linux cross compiler, with picolibc in glibc's place. Start-up code
-# and linker script are the port's own (port/qemu-virt, linker/qemu-virt.ld), so nothing here links a program yet.
+# and linker script are the port's own (port/qemu-virt, linker/qemu-virt.ld).
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -35,9 +35,9 @@ enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset,
                                    struct k3huf_fault *fault);
 
 /* The output is complete: bring it to the disk (a stream too, where that is one or a file), give the file its name, and
- * bring that to the disk too. Closes the
- * output whatever happens; on a fault the temporary file is gone. Where only the last step fails the file has its name.
- * File systems that know no such step, and folders that may not be read, count as done. */
+ * bring that to the disk too. Closes the output whatever happens; on a fault the temporary file is gone. Where only the
+ * last step fails the file has its name. File systems that know no such step, and folders that may not be read, count
+ * as done. */
 enum k3huf_exit k3huf_output_commit(struct k3huf_output *output, struct k3huf_fault *fault);
 
 /* Make a directory unless it is there, and bring its name to the disk: what is in it is not safe otherwise. */

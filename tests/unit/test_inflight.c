@@ -703,19 +703,20 @@ static void a_drive_that_is_gone(void **state) {
 /* A drive that stops in the middle of a job costs the attempts of one read, whatever waits behind that: read by read
  * each of hundreds would cost as much. The next job, on a drive that answers again, is good. */
 static void a_drive_that_stops(void **state) {
-    static const uint32_t transfers[] = {512, 4096, 131072};
+    static const uint32_t drives[][2] = {{512, 32}, {4096, 1}, {131072, 32}}; /* transfer, queue depth */
     (void)state;
-    for (size_t i = 0; i < 2 * UNIT_COUNT(transfers); i++) {
+    for (size_t i = 0; i < UNIT_COUNT(drives); i++) {
         for (unsigned log2 = 0; log2 <= 12; log2 += 12) {
-            const uint32_t transfer = transfers[i / 2u];
+            const uint32_t transfer = drives[i][0];
             platform(512);
             memory.port.limits.max_transfer_bytes = transfer;
-            memory.port.limits.queue_depth = i % 2u == 0 ? 32 : 1;
+            memory.port.limits.queue_depth = drives[i][1];
             start();
             const struct placed run = place_run(CODE_DEEP, RAW_MAX, RAW_MAX, log2, 0, 512);
             const struct k3huf_job jobs[] = {decode_job(&run, 1), part_job(&run, 1000, RAW_MAX - 1000),
                                              copy_job(run.offset, run.size)};
-            for (size_t k = 0; k < UNIT_COUNT(jobs); k++) {
+            /* To a copy an index makes no difference, and a part is read like the rest: once is enough. */
+            for (size_t k = 0; k < (log2 == 0 ? 1 : UNIT_COUNT(jobs)); k++) {
                 const uint64_t lba = (run.offset + 400000) / 512;
                 memory.resets = 0;
                 memory.read_fault[0] =
@@ -727,7 +728,6 @@ static void a_drive_that_stops(void **state) {
                 assert_true(c.ticks < (uint64_t)config.read_timeout_ms * 1000000u * (config.read_attempts + 1));
                 memory.read_fault[0].times = 0;
                 memset(window + DESTINATION, PATTERN, RAW_MAX);
-                if (k == 0) (void)decode_good(&run);
             }
             (void)decode_good(&run);
         }
