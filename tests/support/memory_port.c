@@ -9,6 +9,8 @@ static void fault(struct k3huf_memory *m, const char *text) {
 
 /* ---- storage */
 
+static bool in_flight(const struct k3huf_memory_read *read) { return read->used && !read->reported; }
+
 static enum k3huf_port_status meet_fault(struct k3huf_memory *m, uint64_t lba, uint32_t blocks) {
     for (unsigned i = 0; i < K3HUF_MEMORY_FAULTS; i++) {
         struct k3huf_memory_fault *const f = &m->read_fault[i];
@@ -30,9 +32,10 @@ static enum k3huf_port_status storage_submit(void *context, uint64_t lba, uint32
     if ((uintptr_t)buffer % limits->buffer_align != 0) fault(m, "an unaligned buffer");
     if (tag >= limits->queue_depth) fault(m, "a tag beyond the queue depth");
     if (m->fault != NULL) return K3HUF_PORT_E_ARGUMENT;
-    for (unsigned i = 0; i < K3HUF_MEMORY_READS; i++) {
-        if (m->read[i].used && !m->read[i].reported && m->read[i].tag == tag) fault(m, "a tag that is in use");
-        if (!m->read[i].used) read = &m->read[i];
+    uint32_t left = m->outstanding; /* to look at: the rest of the places is free, or reported */
+    for (unsigned i = 0; i < K3HUF_MEMORY_READS && (left > 0 || read == NULL); i++) {
+        if (in_flight(&m->read[i]) && left-- > 0 && m->read[i].tag == tag) fault(m, "a tag that is in use");
+        if (!m->read[i].used && read == NULL) read = &m->read[i];
     }
     if (m->outstanding == limits->queue_depth || read == NULL) {
         fault(m, "more reads than the queue takes");
@@ -45,6 +48,7 @@ static enum k3huf_port_status storage_submit(void *context, uint64_t lba, uint32
     read->due = m->drive_free_at;
     read->status = meet_fault(m, lba, blocks);
     read->hangs = read->status == K3HUF_PORT_BUSY;
+    m->hanging += read->hangs;
     m->submitted++;
     m->outstanding++;
     if (m->outstanding > m->most_outstanding) m->most_outstanding = m->outstanding;
@@ -56,9 +60,12 @@ static enum k3huf_port_status storage_submit(void *context, uint64_t lba, uint32
 static struct k3huf_memory_read *choose(struct k3huf_memory *m) {
     struct k3huf_memory_read *chosen = NULL;
     unsigned n = 0;
-    for (unsigned i = 0; i < K3HUF_MEMORY_READS; i++) {
+    uint32_t left = m->outstanding - m->hanging;
+    for (unsigned i = 0; i < K3HUF_MEMORY_READS && left > 0; i++) {
         struct k3huf_memory_read *const read = &m->read[i];
-        if (!read->used || read->reported || read->hangs || read->due > m->time) continue;
+        if (!in_flight(read) || read->hangs) continue;
+        left--;
+        if (read->due > m->time) continue;
         n++;
         if (chosen == NULL || (m->order == K3HUF_ORDER_FIRST && read->order < chosen->order) ||
             (m->order == K3HUF_ORDER_LAST && read->order > chosen->order) ||
@@ -88,6 +95,7 @@ static enum k3huf_port_status storage_reset(void *context) {
         if (!m->read[i].reported) m->read[i].used = false;
     }
     m->outstanding = 0;
+    m->hanging = 0;
     m->drive_free_at = 0;
     return m->reset_fails ? K3HUF_PORT_E_DEVICE : K3HUF_PORT_OK;
 }
@@ -170,7 +178,8 @@ static enum k3huf_port_status core_start(void *context, uint32_t core, k3huf_por
 static void wait_core(void *context, uint32_t core) {
     struct k3huf_memory *const m = context;
     (void)core;
-    m->time += 100000;
+    /* As long as a wait may take where nothing can end it: no read comes back before the engine does something. */
+    m->time += m->outstanding > 0 && m->outstanding == m->hanging ? 1000000 : 100000;
 }
 
 static void signal_cores(void *context) { (void)context; }

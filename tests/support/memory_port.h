@@ -59,6 +59,7 @@ struct k3huf_memory {
     struct k3huf_rng rng;
     uint64_t time, order_next, drive_free_at;
     uint32_t outstanding, poll_count;
+    uint32_t hanging; /* of the outstanding */
     struct k3huf_memory_read read[K3HUF_MEMORY_READS];
     struct {
         uint64_t offset;
