@@ -817,7 +817,8 @@ class OffloadArchives(ArchiveTest):
     def test_thousands_of_tensors(self):
         """More than an image's table can name, with longer names, and a table larger than the window."""
         names = [f"model.layers.{i}.self_attention.{'very_' * 20}long_projection.weight" for i in range(3000)]
-        tensors = [(name, "F32" if i % 3 == 0 else "BF16", [64], generate(64 * (4 if i % 3 == 0 else 2), i % 7))
+        content = {(size, seed): generate(size, seed) for size in (128, 256) for seed in range(7)}
+        tensors = [(name, "F32" if i % 3 == 0 else "BF16", [64], content[256 if i % 3 == 0 else 128, i % 7])
                    for i, name in enumerate(names)]
         self.source = safetensors_file.file(tensors)
         write(self.path("model.safetensors"), self.source)
