@@ -580,7 +580,7 @@ class OffloadFaults(InflightTest):
         for name in ("one.raw", "one", "disk", "weights"):
             before = read(self.path(name))
             for arguments in (["one"], ["--list"], ["--shutdown"]):
-                self.bad(IO, "time-out: no firmware answers", "offload", "--window", name, "--timeout", 300, *arguments)
+                self.bad(IO, "time-out: no firmware answers", "offload", "--window", name, "--timeout", 100, *arguments)
                 self.assertEqual(read(self.path(name)), before)
         # The host may be there before the firmware.
         with open(self.path("window"), "r+b") as file:
@@ -616,8 +616,8 @@ class OffloadFaults(InflightTest):
 
     def test_job_is_slower_than_the_timeout(self):
         self.prepare()
-        self.start("--image", "disk", "--rate", 1000000)
-        text = self.tool("offload", "--window", "window", "--timeout", 500, "one").stderr.decode()
+        self.start("--image", "disk", "--rate", 2000000)
+        text = self.tool("offload", "--window", "window", "--timeout", 300, "one").stderr.decode()
         waited, alive = re.search("time-out: no completion for (.*) s; .* last sign of life was (.*) s ago", text).groups()
         self.assertLess(float(alive), float(waited))
         self.works()
