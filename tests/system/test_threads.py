@@ -292,11 +292,11 @@ class Index(HostTest):
         content = generate(3 * PART + 5)
         for stripe in (1, 2, 3, 8192, 8193, 8194, 16385, 999999, "64M"):
             data_size = 5000 if isinstance(stripe, int) and stripe < 10 else len(content)
+            part = content[:data_size]
+            plain = self.pack(part, "--stripe-size", stripe, "--no-index")
             for log2 in (12, 14, 20):
                 with self.subTest(stripe=stripe, log2=log2):
-                    part = content[:data_size]
                     indexed = self.pack(part, "--stripe-size", stripe, "--block-log2", log2)
-                    plain = self.pack(part, "--stripe-size", stripe, "--no-index")
                     self.assertEqual(self.index(plain, "--block-log2", log2), indexed)
 
     def test_it_does_not_depend_on_threads(self):
