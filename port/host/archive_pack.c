@@ -117,7 +117,6 @@ static enum k3huf_exit store(struct job *job, struct k3huf_input *source, uint32
 static enum k3huf_exit check(struct job *job, const struct k3huf_archive_entry *entry, struct k3huf_fault *fault) {
     struct k3huf_input written;
     struct k3huf_source_compare compare = {.original = job->input, .name = job->output.name};
-    if (entry->kind == K3HUF_ENTRY_ZEROS) { return K3HUF_EXIT_OK; } /* counting has seen them all */
     written = (struct k3huf_input){
         .name = job->output.name, .fd = job->output.fd, .seekable = true, .size = job->output.written};
     const struct k3huf_decoding how = {
@@ -126,7 +125,7 @@ static enum k3huf_exit check(struct job *job, const struct k3huf_archive_entry *
 }
 
 static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretch, struct k3huf_archive_entry *entry,
-                                   struct k3huf_fault *fault) {
+                                   bool *checked, struct k3huf_fault *fault) {
     struct k3huf_input source;
     const bool is_zeros = stretch->counts.zeros && stretch->bytes >= ZEROS_MIN;
     const bool is_run =
@@ -136,6 +135,7 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
                                           .kind = is_zeros ? K3HUF_ENTRY_ZEROS
                                                   : is_run ? K3HUF_ENTRY_RUN
                                                            : K3HUF_ENTRY_STORED};
+    *checked = is_zeros; /* counting has seen them all */
     if (is_zeros) {
         entry->raw_crc = k3huf_crc32c_zeros(entry->raw_bytes);
         return K3HUF_EXIT_OK;
@@ -153,6 +153,7 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
             code = k3huf_encode_run(&source, job->options, codelen, &stretch->counts, &sink, &encoded, fault);
         }
         entry->raw_crc = encoded.crc;
+        *checked = encoded.checked;
         job->result->runs++;
     } else if (code == K3HUF_EXIT_OK) {
         code = store(job, &source, &entry->raw_crc, fault);
@@ -178,9 +179,12 @@ static enum k3huf_exit flush(struct job *job, struct k3huf_fault *fault) {
         job->entry = grown;
         job->capacity = capacity;
     }
-    enum k3huf_exit code = write_entry(job, stretch, &entry, fault);
-    if (code == K3HUF_EXIT_OK) { code = check(job, &entry, fault); }
-    k3huf_progress_add(job->options->progress, entry.kind == K3HUF_ENTRY_ZEROS ? 2 * stretch->bytes : stretch->bytes);
+    bool checked = false;
+    enum k3huf_exit code = write_entry(job, stretch, &entry, &checked, fault);
+    if (code == K3HUF_EXIT_OK && !checked) { code = check(job, &entry, fault); }
+    k3huf_progress_add(job->options->progress, entry.kind == K3HUF_ENTRY_ZEROS ? 2 * stretch->bytes
+                                               : checked                       ? 0
+                                                                               : stretch->bytes);
     if (stretch->is_float) { job->result->coded_entries += stretch->bits; }
     /* Until the names are laid out, a tensor's number stands for its name. */
     entry.name_at = stretch->tensor;
@@ -199,6 +203,7 @@ static enum k3huf_exit join(struct job *job, const struct stretch *next, bool *j
     if (pending->empty || pending->is_float != next->is_float) { return K3HUF_EXIT_OK; }
     both.bytes += next->bytes;
     both.counts.zeros = both.counts.zeros && next->counts.zeros;
+    both.counts.crc = k3huf_crc32c_join(both.counts.crc, next->counts.crc, next->bytes);
     for (unsigned symbol = 0; symbol < K3HUF_SYMBOLS; symbol++) {
         both.counts.histogram[symbol] += next->counts.histogram[symbol];
     }

@@ -1,8 +1,9 @@
 /* archive_pack.h - one file to one archive.
  *
  * The file is cut at its tensors. Tensors of 16-bit floats become runs, neighbours one run where that takes no more
- * pages than one each; what does not shrink, and all else, is stored. Each entry is decoded and compared with the
- * source as soon as it is written, while both are in the page cache: a tensor comes from the drive once.
+ * pages than one each; what does not shrink, and all else, is stored. Each entry is read back, decoded and compared
+ * with the source while it is written or right behind (encode_run.h), when both are in the page cache: a tensor comes
+ * from the drive once.
  */
 #ifndef K3HUF_HOST_ARCHIVE_PACK_H
 #define K3HUF_HOST_ARCHIVE_PACK_H

@@ -536,7 +536,7 @@ static enum k3huf_exit drive(struct k3huf_run_driver *run, struct k3huf_fault *f
 static struct k3huf_run_driver *run_new(const char *name, struct k3huf_input *input, struct k3huf_decoding how,
                                         k3huf_take *take, void *context, struct k3huf_fault *fault) {
     struct k3huf_run_driver *run = calloc(1, sizeof *run);
-    const unsigned slots = k3huf_pipeline_slots(how.threads);
+    const unsigned slots = k3huf_pipeline_slots(how.threads, false);
     if (run != NULL) { run->group = calloc(slots, sizeof *run->group); }
     if (run == NULL || run->group == NULL) {
         free(run);
@@ -557,7 +557,7 @@ static struct k3huf_run_driver *run_new(const char *name, struct k3huf_input *in
 
 void k3huf_run_driver_free(struct k3huf_run_driver *run) {
     if (run != NULL) {
-        for (unsigned slot = 0; slot < k3huf_pipeline_slots(run->threads); slot++) {
+        for (unsigned slot = 0; slot < k3huf_pipeline_slots(run->threads, false); slot++) {
             free(run->group[slot].memory);
         }
         free(run->group);
@@ -606,13 +606,15 @@ static uint32_t index_crc(const void *context, size_t i) {
     return block.crc;
 }
 
-/* Join the open stripe's CRC, as its index has it, to those before. */
+/* Join the open stripe's CRC, as its index has it, and its entries to those before. */
 static void join_stripe(struct k3huf_run_driver *run) {
     if (run->index.nblocks > 0) {
         const uint64_t block_bytes = (uint64_t)2 << run->index.block_log2;
         const uint64_t last_bytes = run->stripe_header.raw_bytes - (run->index.nblocks - 1u) * block_bytes;
         const uint32_t crc = k3huf_crc32c_join_all(index_crc, run, run->index.nblocks, block_bytes, last_bytes);
         run->facts.crc = k3huf_crc32c_join(run->facts.crc, crc, run->stripe_header.raw_bytes);
+        run->facts.entries_crc = run->isa->crc32c(run->facts.entries_crc, run->index.entries,
+                                                  (size_t)run->index.nblocks * K3HUF_INDEX_ENTRY_BYTES);
     }
 }
 

@@ -42,7 +42,11 @@ struct k3huf_run_facts {
     uint32_t nstripes;
     uint32_t indexed; /* stripes with a block index */
     uint64_t blocks;  /* in all of them */
-    uint32_t crc;     /* only walked: CRC-32C of the stripes with a block index, joined from those of their blocks */
+    /* Only walked: of the stripes with a block index, CRC-32C joined from those of their blocks, and that of all
+     * entries.
+     */
+    uint32_t crc;
+    uint32_t entries_crc;
 };
 
 /* How to decode. */

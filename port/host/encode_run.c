@@ -4,7 +4,8 @@
  * stripe into codes from bit 0 on, in memory of its own; take, in order, shifts them to where the part before ended.
  *
  * Where the planes of a stripe begin in the run depends on the size of its coded plane. Where the output is a file and
- * counting has said what that will be, parts go to their places as they come. Else a stripe is gathered in memory.
+ * counting has said what that will be, parts go to their places as they come, and check reads them back while the bytes
+ * that they were made of are still there. Else a stripe is gathered in memory.
  */
 #include "encode_run.h"
 
@@ -12,14 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_part.h"
 #include "crc_join.h"
-#include "dispatch.h"
+#include "decode_run.h"
 #include "large.h"
 #include "package_merge.h"
 #include "pipeline.h"
 
-/* Raw bytes of a part; a whole number of blocks. */
-#define PART_LOG2 19u
+/* Raw bytes of a part, about: it is a whole number of blocks, and of groups that are decoded side by side if they fit.
+ */
+#define PART_BYTES ((uint32_t)1152 << 10)
+/* With many threads, for the sake of memory. */
+#define PART_BYTES_OF_MANY ((uint32_t)384 << 10)
+#define MANY_THREADS 16u
 
 /* A part under way. */
 struct part {
@@ -32,6 +38,11 @@ struct part {
     struct k3huf_counts counts; /* counting */
     uint32_t crc;               /* encoding */
     struct k3huf_fault fault;
+    /* Checking. */
+    struct k3huf_stripe_place place; /* of its stripe */
+    uint32_t begin;                  /* its first bit in the coded plane */
+    uint8_t front;                   /* the byte with this bit as the part before left it */
+    struct k3huf_check_memory check;
 };
 
 /* Stripes from that size on go to a file in parts, if they are no more than that many. */
@@ -46,23 +57,30 @@ struct job {
     unsigned threads; /* no more than there are parts */
     struct k3huf_run_header header;
     uint32_t part_bytes;
-    struct part *part; /* malloc'ed, one a slot */
-    uint32_t stripe;   /* of the next part to plan */
+    uint32_t block_log2; /* of the blocks that parts are made of, with an index or without */
+    struct part *part;   /* malloc'ed, one a slot */
+    unsigned slots;
+    uint32_t stripe; /* of the next part to plan */
     uint32_t at;
     /* Counting. */
     struct k3huf_counts *counts;
     /* Encoding: the stripe that parts are joined to. */
     struct k3huf_encoder encoder;
     const struct k3huf_sink *sink;
-    uint32_t crc;     /* of all parts so far */
-    uint32_t bits;    /* of its coded plane so far */
-    uint8_t *packed;  /* k3huf_large_new(): header, coded plane, raw plane, index; NULL: parts go to the file: */
-    uint8_t *even;    /* in packed: where the raw plane is gathered, behind the largest coded plane */
-    uint8_t *index;   /* malloc'ed or in packed */
+    uint32_t crc;         /* of all parts so far */
+    uint32_t entries_crc; /* the same of the entries of all indexes */
+    uint32_t bits;        /* of its coded plane so far */
+    uint8_t *packed;      /* k3huf_large_new(): header, coded plane, raw plane, index; NULL: parts go to the file: */
+    uint8_t *even;        /* in packed: where the raw plane is gathered, behind the largest coded plane */
+    uint8_t *index;       /* malloc'ed or in packed */
     uint8_t *shifted; /* malloc'ed: a part's codes where they belong in a byte; its first byte is the last one before */
     const struct k3huf_counts *sizes;
-    struct k3huf_stripe_header place; /* of the stripe in the file */
-    uint64_t begin;
+    /* Parts that go to the file. */
+    bool direct;
+    struct k3huf_stripe_place place; /* of the stripe */
+    struct k3huf_input written;      /* the file */
+    struct k3huf_part_files files;
+    struct k3huf_table table;
 };
 
 /* Raw bytes before a stripe. A stripe of one byte cannot have an index: where a single byte would be left for the last
@@ -85,16 +103,28 @@ static enum k3huf_exit changed(const struct job *job, const struct part *part, s
     return k3huf_input_changed(job->input, stripe_begin(job, part->stripe) + part->at, fault);
 }
 
-/* Memory for one part; `largest` raw bytes. */
-static bool new_part(struct part *part, uint32_t largest, uint32_t block_log2) {
-    const size_t entries = block_log2 == 0 ? 0 : k3huf_index_bytes(largest, block_log2);
+/* Raw bytes of a part of a large stripe. */
+static uint32_t part_bytes(uint32_t block_log2, unsigned threads) {
+    const uint32_t most = threads > MANY_THREADS ? PART_BYTES_OF_MANY : PART_BYTES;
+    const uint32_t block = 2u << block_log2;
+    const uint32_t group = K3HUF_LANES * block;
+    return block >= most ? block : most - most % (group <= most ? group : block);
+}
+
+/* Memory for one part. */
+static bool new_part(const struct job *job, struct part *part) {
+    const uint32_t largest = job->part_bytes + 1u;
+    const uint32_t group = K3HUF_LANES * (2u << job->block_log2) + 1u;
+    const size_t entries = k3huf_index_bytes(largest, job->block_log2);
     const size_t even = k3huf_even_bytes(largest);
-    part->memory = malloc(largest + k3huf_coded_bound(largest) + even + entries);
+    const size_t decoded = !job->direct ? 0 : group < largest ? group : largest;
+    part->memory = malloc(largest + k3huf_coded_bound(largest) + even + entries + decoded);
     if (part->memory == NULL) { return false; }
     part->raw = part->memory;
-    part->coded.entries = block_log2 == 0 ? NULL : part->raw + largest;
-    part->coded.even = part->raw + largest + entries;
-    part->coded.coded = part->coded.even + even;
+    part->coded.entries = part->raw + largest;
+    part->coded.even = part->coded.entries + entries;
+    part->check.decoded = part->coded.even + even;
+    part->coded.coded = part->check.decoded + decoded;
     return true;
 }
 
@@ -104,6 +134,7 @@ static bool new_stripe(struct job *job) {
     const uint32_t log2 = job->options->block_log2;
     const struct k3huf_counts *sizes = job->sizes;
     if (job->sink->file != NULL && largest >= DIRECT_BYTES && (job->header.nstripes == 1 || sizes->stripe != NULL)) {
+        job->direct = true;
         job->shifted = malloc(1u + k3huf_coded_bound(job->part_bytes + 1u));
         job->index = malloc(log2 == 0 ? 1u : k3huf_index_bytes(largest, log2));
         return job->shifted != NULL && job->index != NULL;
@@ -129,26 +160,27 @@ static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
     if (nstripes == 0) { return K3HUF_EXIT_OK; }
     const bool counting = job->counts != NULL;
     const uint32_t largest = stripe_bytes(job, 0);
-    const uint32_t part_log2 = job->options->block_log2 + 1u > PART_LOG2 ? job->options->block_log2 + 1u : PART_LOG2;
-    job->part_bytes = 1u << part_log2 < largest ? 1u << part_log2 : largest;
-    const uint64_t nparts = nstripes * (largest >> part_log2 == 0 ? 1u : largest >> part_log2);
+    job->block_log2 = job->options->block_log2 != 0 ? job->options->block_log2 : K3HUF_BLOCK_LOG2_DEFAULT;
+    job->part_bytes = part_bytes(job->block_log2, job->options->threads);
+    const uint64_t nparts = nstripes * (largest / job->part_bytes == 0 ? 1u : largest / job->part_bytes);
+    if (largest < job->part_bytes) { job->part_bytes = largest; }
     job->threads = nparts < job->options->threads ? (unsigned)nparts : job->options->threads;
-    const unsigned slots = k3huf_pipeline_slots(job->threads);
-    job->part = calloc(slots, sizeof *job->part);
-    bool good = job->part != NULL;
-    good = good && (counting || new_stripe(job));
-    for (unsigned slot = 0; slot < slots && good; slot++) {
-        good = new_part(&job->part[slot], job->part_bytes + 1u, job->options->block_log2);
+    bool good = counting || new_stripe(job);
+    const unsigned slots = k3huf_pipeline_slots(job->threads, job->direct);
+    job->part = good ? calloc(slots, sizeof *job->part) : NULL;
+    good = job->part != NULL;
+    for (; job->slots < slots && good; job->slots++) {
+        good = new_part(job, &job->part[job->slots]);
     }
     if (!good) {
         return k3huf_fault_memory(fault, k3huf_stripe_bound(largest, job->options->block_log2) +
-                                             (uint64_t)slots * 3u * job->part_bytes);
+                                             (uint64_t)slots * 4u * job->part_bytes);
     }
     return K3HUF_EXIT_OK;
 }
 
 static void release(struct job *job) {
-    for (unsigned slot = 0; job->part != NULL && slot < k3huf_pipeline_slots(job->threads); slot++) {
+    for (unsigned slot = 0; slot < job->slots; slot++) {
         free(job->part[slot].memory);
     }
     free(job->part);
@@ -192,9 +224,10 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
 
 static enum k3huf_exit run_pass(struct job *job, void (*work)(void *, unsigned),
                                 enum k3huf_exit (*take)(void *, unsigned, struct k3huf_fault *),
+                                enum k3huf_exit (*check)(void *, unsigned, struct k3huf_fault *),
                                 struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = job->threads, .context = job, .plan = plan, .work = work, .take = take};
+        .threads = job->threads, .context = job, .plan = plan, .work = work, .take = take, .check = check};
     job->stripe = 0;
     job->at = 0;
     return k3huf_pipeline_run(&pipeline, fault);
@@ -213,6 +246,7 @@ static void count(void *context, unsigned slot) {
     if (part->fault.code == K3HUF_EXIT_OK) {
         job->isa->histogram_odd(part->counts.histogram, part->raw, part->raw_bytes);
         part->counts.zeros = all_zero(part->raw, part->raw_bytes);
+        part->counts.crc = k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes);
     }
 }
 
@@ -226,6 +260,7 @@ static enum k3huf_exit add_counts(void *context, unsigned slot, struct k3huf_fau
         job->counts->stripe[part->stripe][symbol] += (uint32_t)part->counts.histogram[symbol];
     }
     job->counts->zeros = job->counts->zeros && part->counts.zeros;
+    job->counts->crc = k3huf_crc32c_join(job->counts->crc, part->counts.crc, part->raw_bytes);
     k3huf_progress_add(job->options->progress, part->raw_bytes);
     if (part->fault.code != K3HUF_EXIT_OK) { *fault = part->fault; }
     return part->fault.code;
@@ -240,7 +275,7 @@ enum k3huf_exit k3huf_count(struct k3huf_input *input, const struct k3huf_encode
         options->stripe_bytes >= DIRECT_BYTES) {
         counts->stripe = calloc(job.header.nstripes, sizeof *counts->stripe); /* NULL: it will take longer */
     }
-    if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) { code = run_pass(&job, count, add_counts, fault); }
+    if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) { code = run_pass(&job, count, add_counts, NULL, fault); }
     if (code != K3HUF_EXIT_OK) {
         free(counts->stripe);
         counts->stripe = NULL;
@@ -275,11 +310,10 @@ static uint32_t entry_crc(const void *context, size_t i) {
     return (uint32_t)crc[0] | (uint32_t)crc[1] << 8 | (uint32_t)crc[2] << 16 | (uint32_t)crc[3] << 24;
 }
 
-/* CRC-32C of a part that is encoded: the index has it in pieces. */
+/* CRC-32C of a part that is encoded: its blocks have it in pieces. */
 static uint32_t part_crc(const struct job *job, const struct part *part) {
-    const uint32_t log2 = job->options->block_log2;
-    const uint32_t n = log2 == 0 ? 0 : k3huf_index_blocks(part->raw_bytes, log2);
-    const uint64_t block = (uint64_t)2 << log2;
+    const uint32_t n = k3huf_index_blocks(part->raw_bytes, job->block_log2);
+    const uint64_t block = (uint64_t)2 << job->block_log2;
     return n == 0 ? k3huf_crc32c_long(job->isa, 0, part->raw, part->raw_bytes)
                   : k3huf_crc32c_join_all(entry_crc, part->coded.entries, n, block, part->raw_bytes - (n - 1) * block);
 }
@@ -288,8 +322,7 @@ static void encode(void *context, unsigned slot) {
     struct job *job = context;
     struct part *part = &job->part[slot];
     if (part->fault.code == K3HUF_EXIT_OK &&
-        job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes, job->options->block_log2, &part->coded) !=
-            K3HUF_OK) {
+        job->isa->encode_part(&job->encoder, part->raw, part->raw_bytes, job->block_log2, &part->coded) != K3HUF_OK) {
         (void)changed(job, part, &part->fault); /* a byte that the first pass did not see */
     }
     if (part->fault.code == K3HUF_EXIT_OK) { part->crc = part_crc(job, part); }
@@ -319,39 +352,69 @@ static enum k3huf_exit begin_direct(struct job *job, const struct part *part, st
     const uint64_t bits = coded_bits(job, stripe);
     uint8_t bytes[K3HUF_STRIPE_HEADER_BYTES];
     if (bits > UINT32_MAX) { return changed(job, part, fault); } /* no stripe has as many symbols */
-    job->place = stripe_header(job, stripe_bytes(job, stripe), ((uint32_t)bits + 7u) / 8u);
-    job->begin = file->written;
-    k3huf_stripe_header_write(&job->place, stripe, bytes);
-    const enum k3huf_exit code = k3huf_output_zeros(file, k3huf_stripe_bytes(&job->place), fault);
-    return code == K3HUF_EXIT_OK ? k3huf_output_patch(file, job->begin, bytes, sizeof bytes, fault) : code;
+    job->place =
+        (struct k3huf_stripe_place){.header = stripe_header(job, stripe_bytes(job, stripe), ((uint32_t)bits + 7u) / 8u),
+                                    .stripe = stripe,
+                                    .begin = file->written};
+    k3huf_stripe_header_write(&job->place.header, stripe, bytes);
+    enum k3huf_exit code = k3huf_output_room(file, k3huf_stripe_bytes(&job->place.header), fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_output_patch(file, job->place.begin, bytes, sizeof bytes, fault); }
+    return code == K3HUF_EXIT_OK
+               ? k3huf_written_check(&job->written, stripe, job->place.begin, bytes, sizeof bytes, fault)
+               : code;
+}
+
+static struct k3huf_written_part written_part(const struct job *job, const struct part *part) {
+    return (struct k3huf_written_part){.place = part->place,
+                                       .offset = stripe_begin(job, part->stripe) + part->at,
+                                       .raw = part->raw,
+                                       .at = part->at,
+                                       .raw_bytes = part->raw_bytes,
+                                       .entries = part->coded.entries,
+                                       .block_log2 = job->block_log2,
+                                       .indexed = job->options->block_log2 != 0,
+                                       .begin = part->begin,
+                                       .bits = part->coded.bits,
+                                       .front = part->front,
+                                       .coded = part->coded.coded,
+                                       .even = part->coded.even};
 }
 
 /* The codes and the even bytes of a part, to their places; behind the last part the index too. */
-static enum k3huf_exit join_direct(struct job *job, const struct part *part, struct k3huf_fault *fault) {
+static enum k3huf_exit join_direct(struct job *job, struct part *part, struct k3huf_fault *fault) {
     struct k3huf_output *file = job->sink->file;
     enum k3huf_exit code = part->at == 0 ? begin_direct(job, part, fault) : K3HUF_EXIT_OK;
     if (code != K3HUF_EXIT_OK) { return code; }
-    const struct k3huf_stripe_header *place = &job->place;
+    const struct k3huf_stripe_header *place = &job->place.header;
     const bool last = part->at + part->raw_bytes == place->raw_bytes;
-    const uint64_t coded = job->begin + K3HUF_STRIPE_HEADER_BYTES;
+    const uint64_t coded = job->place.begin + K3HUF_STRIPE_HEADER_BYTES;
     const uint64_t even = coded + place->huf_bytes;
+    part->place = job->place;
+    part->begin = job->bits;
+    part->front = job->shifted[0];
     const uint32_t end = k3huf_join_part(job->shifted, job->bits % 8u, &part->coded);
     const uint32_t bits = job->bits + part->coded.bits;
     const uint32_t planned = place->huf_bytes;
     if ((bits + 7u) / 8u > planned || (last && (bits + 7u) / 8u < planned)) { return changed(job, part, fault); }
-    const uint32_t whole = last ? (end + 7u) / 8u : end / 8u;
-    code = k3huf_output_patch(file, coded + job->bits / 8u, job->shifted, whole, fault);
+    /* The last byte too: the next part will write it again with its first bits. */
+    code = k3huf_output_patch(file, coded + job->bits / 8u, job->shifted, (end + 7u) / 8u, fault);
     if (code == K3HUF_EXIT_OK) {
         code =
             k3huf_output_patch(file, even + part->at / 2u, part->coded.even, k3huf_even_bytes(part->raw_bytes), fault);
     }
     if (code == K3HUF_EXIT_OK && last && place->pad > 0) {
+        const uint64_t index = even + k3huf_even_bytes(place->raw_bytes);
         k3huf_index_seal(job->index, place->raw_bytes, job->options->block_log2);
-        code = k3huf_output_patch(file, even + k3huf_even_bytes(place->raw_bytes), job->index, place->pad, fault);
+        code = k3huf_output_patch(file, index, job->index, place->pad, fault);
+        if (code == K3HUF_EXIT_OK) {
+            code = k3huf_written_check(&job->written, part->stripe, index, job->index, place->pad, fault);
+        }
     }
     job->shifted[0] = job->shifted[end / 8u];
     job->bits = last ? 0 : bits;
-    return code;
+    if (code != K3HUF_EXIT_OK) { return code; }
+    const struct k3huf_written_part written = written_part(job, part);
+    return k3huf_part_read_back(&job->files, &written, fault);
 }
 
 /* All parts of a stripe are gathered: move its pieces together, and write it. */
@@ -381,21 +444,72 @@ static enum k3huf_exit gather(struct job *job, const struct part *part, struct k
 
 static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fault) {
     struct job *job = context;
-    const struct part *part = &job->part[slot];
+    struct part *part = &job->part[slot];
     const uint32_t log2 = job->options->block_log2;
     if (part->fault.code != K3HUF_EXIT_OK) {
         *fault = part->fault;
         return fault->code;
     }
+    const uint32_t blocks = k3huf_index_blocks(part->raw_bytes, job->block_log2);
+    k3huf_join_entries(part->coded.entries, blocks, job->bits);
     if (log2 != 0) {
-        uint8_t *const entries = job->index + K3HUF_INDEX_HEADER_BYTES;
         const size_t before = part->at >> (log2 + 1u);
-        k3huf_join_entries(entries + before * K3HUF_INDEX_ENTRY_BYTES, part->coded.entries,
-                           k3huf_index_blocks(part->raw_bytes, log2), job->bits);
+        const size_t bytes = (size_t)blocks * K3HUF_INDEX_ENTRY_BYTES;
+        memcpy(job->index + K3HUF_INDEX_HEADER_BYTES + before * K3HUF_INDEX_ENTRY_BYTES, part->coded.entries, bytes);
+        job->entries_crc = job->isa->crc32c(job->entries_crc, part->coded.entries, bytes);
     }
     job->crc = k3huf_crc32c_join(job->crc, part->crc, part->raw_bytes);
-    k3huf_progress_add(job->options->progress, part->raw_bytes);
-    return job->packed == NULL ? join_direct(job, part, fault) : gather(job, part, fault);
+    k3huf_progress_add(job->options->progress, job->direct ? 2u * (uint64_t)part->raw_bytes : part->raw_bytes);
+    return job->direct ? join_direct(job, part, fault) : gather(job, part, fault);
+}
+
+static enum k3huf_exit check(void *context, unsigned slot, struct k3huf_fault *fault) {
+    struct job *job = context;
+    struct part *part = &job->part[slot];
+    const struct k3huf_written_part written = written_part(job, part);
+    return k3huf_part_check(&job->files, &job->table, &written, &part->check, fault);
+}
+
+/* Read the run's header back. Parts are decoded by what it says. */
+static enum k3huf_exit check_header(struct job *job, uint64_t begin, const uint8_t header[K3HUF_RUN_HEADER_BYTES],
+                                    struct k3huf_fault *fault) {
+    uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
+    struct k3huf_run_header found;
+    uint32_t bad = 0;
+    size_t got = 0;
+    enum k3huf_exit code = k3huf_written_check(&job->written, K3HUF_NO_STRIPE, begin, header, sizeof bytes, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_input_read_at(&job->written, begin, bytes, sizeof bytes, &got, fault); }
+    if (code == K3HUF_EXIT_OK && (k3huf_run_header_read(bytes, &found, &bad) != K3HUF_OK ||
+                                  job->isa->table_build(&job->table, found.codelen) != K3HUF_OK)) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, job->input->name, NULL, "the header made for it is not one");
+    }
+    return code;
+}
+
+/* All parts are checked, and so are headers and indexes as they were written. Do they hang together for who knows
+ * nothing but the file, and are the blocks where the index says? */
+static enum k3huf_exit check_rest(struct job *job, uint64_t begin, const uint8_t header[K3HUF_RUN_HEADER_BYTES],
+                                  struct k3huf_fault *fault) {
+    struct k3huf_input run;
+    struct k3huf_run_facts facts;
+    k3huf_input_view(&run, &job->written, begin, job->sink->file->written - begin, job->written.name);
+    enum k3huf_exit code = check_header(job, begin, header, fault);
+    if (code == K3HUF_EXIT_OK) { code = k3huf_walk_run(&run, &facts, fault); }
+    if (code == K3HUF_EXIT_OK && job->options->block_log2 != 0 && facts.entries_crc != job->entries_crc) {
+        code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, job->written.name, NULL,
+                               "read back, an index is not that of the blocks");
+    }
+    return code;
+}
+
+/* The bytes that were encoded must be those that were counted: the input was read twice, and compared with neither. */
+static enum k3huf_exit check_source(const struct job *job, struct k3huf_fault *fault) {
+    return job->crc == job->sizes->crc
+               ? K3HUF_EXIT_OK
+               : k3huf_fault_set(fault, K3HUF_EXIT_IO, job->input->name, NULL,
+                                 "changed while it was read: from offset %" PRIu64 " of the file on, %" PRIu64
+                                 " bytes had CRC-32C %08" PRIx32 ", and then %08" PRIx32,
+                                 job->input->base, job->input->size, job->sizes->crc, job->crc);
 }
 
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
@@ -403,18 +517,28 @@ enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_e
                                  const struct k3huf_sink *sink, struct k3huf_encoded *encoded,
                                  struct k3huf_fault *fault) {
     struct job job = {.options = options, .isa = k3huf_isa(), .input = input, .sizes = counts, .sink = sink};
+    uint8_t header[K3HUF_RUN_HEADER_BYTES];
     memcpy(job.header.codelen, codelen, K3HUF_SYMBOLS);
     enum k3huf_exit code = prepare(&job, fault);
     if (code == K3HUF_EXIT_OK && k3huf_encoder_init(&job.encoder, codelen) != K3HUF_OK) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, input->name, NULL, "the code made for it is not one");
     }
+    const uint64_t begin = sink->file == NULL ? 0 : sink->file->written;
     if (code == K3HUF_EXIT_OK) {
-        uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
-        k3huf_run_header_write(&job.header, bytes);
-        code = sink->put(sink->context, bytes, sizeof bytes, fault);
+        k3huf_run_header_write(&job.header, header);
+        code = sink->put(sink->context, header, sizeof header, fault);
     }
-    if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) { code = run_pass(&job, encode, join, fault); }
-    *encoded = (struct k3huf_encoded){job.header, job.crc};
+    if (sink->file != NULL) {
+        job.written = (struct k3huf_input){.name = sink->file->name, .fd = sink->file->fd, .seekable = true};
+    }
+    job.files = (struct k3huf_part_files){.isa = job.isa, .written = &job.written, .original = input};
+    if (code == K3HUF_EXIT_OK && job.direct) { code = check_header(&job, begin, header, fault); }
+    if (code == K3HUF_EXIT_OK && job.header.nstripes > 0) {
+        code = run_pass(&job, encode, join, job.direct ? check : NULL, fault);
+    }
+    if (code == K3HUF_EXIT_OK && job.direct) { code = check_rest(&job, begin, header, fault); }
+    if (code == K3HUF_EXIT_OK) { code = check_source(&job, fault); }
+    *encoded = (struct k3huf_encoded){job.header, job.crc, job.direct};
     release(&job);
     return code;
 }

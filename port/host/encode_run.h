@@ -1,7 +1,11 @@
 /* encode_run.h - bytes of a seekable input to one run, on several threads: whoever takes its parts writes them.
  *
- * Memory: parts of 1/2 MiB (or one block) under way on each thread; to a stream, and with stripes below 1 MiB or more
- * than 4,096 of them, one stripe as coded.
+ * What is written to a file in parts (all but stripes below 1 MiB, or more than 4,096 of them) is read back and decoded
+ * at once, and compared with the bytes that it was made of.
+ *
+ * Memory: for each thread three parts (with one thread six) of 1.1 MiB, with more than 16 threads of 3/8 MiB, or of one
+ * block, as read, coded and decoded: less than four times their size. To a stream, and with such stripes as above, two
+ * such parts and one stripe as coded.
  */
 #ifndef K3HUF_HOST_ENCODE_RUN_H
 #define K3HUF_HOST_ENCODE_RUN_H
@@ -11,11 +15,12 @@
 #include "progress.h"
 
 struct k3huf_encode_options {
-    uint32_t stripe_bytes;           /* raw bytes of a stripe but the last ones, 1 ... K3HUF_STRIPE_RAW_MAX */
-    uint32_t max_code_length;        /* 1 ... K3HUF_CODE_LENGTH_MAX */
-    uint32_t block_log2;             /* block index with blocks of 2^block_log2 symbols; 0: no index */
-    unsigned threads;                /* 1 ... K3HUF_THREADS_MAX */
-    struct k3huf_progress *progress; /* NULL: none. Counts the input once when counted, once when encoded */
+    uint32_t stripe_bytes;    /* raw bytes of a stripe but the last ones, 1 ... K3HUF_STRIPE_RAW_MAX */
+    uint32_t max_code_length; /* 1 ... K3HUF_CODE_LENGTH_MAX */
+    uint32_t block_log2;      /* block index with blocks of 2^block_log2 symbols; 0: no index */
+    unsigned threads;         /* 1 ... K3HUF_THREADS_MAX */
+    struct k3huf_progress
+        *progress; /* NULL: none. Counts the input once when counted, once when encoded, once when checked */
 };
 
 /* From that size on, a stripe gives two bytes to a last one that had a single byte, if there is to be an index. */
@@ -24,6 +29,7 @@ struct k3huf_encode_options {
 /* What counting finds out. */
 struct k3huf_counts {
     uint64_t histogram[K3HUF_SYMBOLS]; /* of the odd bytes, counted from each stripe's first byte */
+    uint32_t crc;                      /* CRC-32C of the input's bytes */
     bool zeros;                        /* all of them are 0 */
     /* The same of each stripe, so that encoding knows their sizes beforehand; malloc'ed, free() it. NULL where there is
      * one, or where it would be of no use. */
@@ -53,10 +59,11 @@ struct k3huf_sink {
 struct k3huf_encoded {
     struct k3huf_run_header header;
     uint32_t crc; /* CRC-32C of the input's bytes */
+    bool checked; /* all of it was read back from the file, decoded, and compared with the input as it was read */
 };
 
-/* Encode all of the input with that code. `counts` is what counting found, or the sum of such histograms. The run is
- * the same for any number of threads. K3HUF_EXIT_IO where the input is not what was counted. */
+/* Encode all of the input with that code. `counts` is what counting found, or several joined. The run is the same for
+ * any number of threads. K3HUF_EXIT_IO where the input is not what was counted, by its CRC. */
 enum k3huf_exit k3huf_encode_run(struct k3huf_input *input, const struct k3huf_encode_options *options,
                                  const uint8_t codelen[K3HUF_SYMBOLS], const struct k3huf_counts *counts,
                                  const struct k3huf_sink *sink, struct k3huf_encoded *encoded,

@@ -185,31 +185,18 @@ uint32_t k3huf_join_part(uint8_t *plane, uint32_t bits, const struct k3huf_coded
         memcpy(to, from, size);
         return bits + part->bits;
     }
-    uint64_t carry = *to; /* the bits in front, `shift` of them on top */
-    size_t i = 0;
-    for (; i + 8u <= size; i += 8u) {
-        uint64_t next = 0;
-        for (unsigned k = 0; k < 8; k++) {
-            next = next << 8 | from[i + k];
-        }
-        const uint64_t word = carry << 56 | next >> shift;
-        for (unsigned k = 0; k < 8; k++) {
-            to[i + k] = (uint8_t)(word >> (56u - 8u * k));
-        }
-        carry = (next << (8u - shift)) & 0xffu;
+    to[0] = (uint8_t)(to[0] | (uint32_t)from[0] >> shift); /* behind the bits in front */
+    /* No byte waits for the one before, so that a compiler makes many at a time. */
+    for (size_t i = 1; i < size; i++) {
+        to[i] = (uint8_t)((uint32_t)from[i - 1u] << (8u - shift) | (uint32_t)from[i] >> shift);
     }
-    for (; i < size; i++) {
-        to[i] = (uint8_t)(carry | (uint32_t)from[i] >> shift);
-        carry = ((uint32_t)from[i] << (8u - shift)) & 0xffu;
-    }
-    if ((shift + part->bits + 7u) / 8u > size) { to[size] = (uint8_t)carry; }
+    if ((shift + part->bits + 7u) / 8u > size) { to[size] = (uint8_t)((uint32_t)from[size - 1u] << (8u - shift)); }
     return bits + part->bits;
 }
 
-void k3huf_join_entries(uint8_t *to, const uint8_t *entries, uint32_t blocks, uint32_t bits) {
+void k3huf_join_entries(uint8_t *entries, uint32_t blocks, uint32_t bits) {
     for (size_t i = 0; i < (size_t)blocks * K3HUF_INDEX_ENTRY_BYTES; i += K3HUF_INDEX_ENTRY_BYTES) {
-        store32(to + i, load32(entries + i) + bits);
-        memcpy(to + i + 4, entries + i + 4, 4);
+        store32(entries + i, load32(entries + i) + bits);
     }
 }
 

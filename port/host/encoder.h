@@ -46,8 +46,8 @@ enum k3huf_status k3huf_encode_part(const struct k3huf_encoder *encoder, const u
  * of both. `plane` has room for all of them, in whole bytes; no byte beyond is written. */
 uint32_t k3huf_join_part(uint8_t *plane, uint32_t bits, const struct k3huf_coded_part *part);
 
-/* Copy a part's entries, `blocks` of them, to their place in an index; the part begins at `bits` in the plane. */
-void k3huf_join_entries(uint8_t *to, const uint8_t *entries, uint32_t blocks, uint32_t bits);
+/* Make a part's entries, `blocks` of them, those of an index: the part begins at `bits` in the plane. */
+void k3huf_join_entries(uint8_t *entries, uint32_t blocks, uint32_t bits);
 
 /* Memory that k3huf_encode_stripe() needs at `out`: the largest stripe that raw_bytes bytes can become, and slack.
  * block_log2 0: without an index. */

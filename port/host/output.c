@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* Name of the temporary file; empty: none. Changed only while the signals below are blocked. */
@@ -103,6 +105,8 @@ enum k3huf_exit k3huf_output_open(struct k3huf_output *output, const char *name,
         errno = number;
         return k3huf_fault_errno(fault, name, "cannot be created");
     }
+    struct statfs system;
+    output->in_memory = fstatfs(output->fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
     return K3HUF_EXIT_OK;
 }
 
@@ -158,6 +162,13 @@ enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, s
         return k3huf_fault_errno(fault, output->name, "cannot be written");
     }
     return K3HUF_EXIT_OK;
+}
+
+enum k3huf_exit k3huf_output_room(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault) {
+    /* To find the place of all of it now is less work than piece by piece, when the system writes. Where it cannot be
+     * done, or there is no such place, writing will tell. */
+    if (!output->in_memory) { (void)fallocate(output->fd, 0, (off_t)output->written, (off_t)size); }
+    return k3huf_output_zeros(output, size, fault);
 }
 
 enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,

@@ -17,6 +17,7 @@ struct k3huf_output {
     uint64_t written; /* bytes so far */
     uint64_t waiting; /* those of them that are in the system's cache, and not on their way to the disk */
     uint64_t begun;   /* they all lie behind here */
+    bool in_memory;   /* its file system is nowhere else: there is no place on a disk to be found beforehand */
 };
 
 /* Open an output; "-" is standard output. Where `name` exists and is not a device or FIFO, K3HUF_EXIT_IO without
@@ -29,6 +30,10 @@ enum k3huf_exit k3huf_output_write(struct k3huf_output *output, const uint8_t *d
 
 /* Append `size` zero bytes: where the output is a file, without writing them. */
 enum k3huf_exit k3huf_output_zeros(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault);
+
+/* The output, a file, grows by `size` bytes that are zero until k3huf_output_patch() writes them. Unlike zeros that
+ * stay they get their place on the disk at once, where the file system can do so. */
+enum k3huf_exit k3huf_output_room(struct k3huf_output *output, uint64_t size, struct k3huf_fault *fault);
 
 /* Write over `size` bytes at `offset` that were written before; not of a stream. */
 enum k3huf_exit k3huf_output_patch(struct k3huf_output *output, uint64_t offset, const uint8_t *data, size_t size,

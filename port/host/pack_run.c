@@ -1,6 +1,7 @@
 /* pack_run.c - see pack.h: histogram, code, stripes, and the check of what was written. */
 #include "pack.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "compare.h"
@@ -23,9 +24,20 @@ static enum k3huf_exit take(void *context, const struct k3huf_piece *piece, stru
 }
 
 /* What is written has been decoded and compared with the input as far as it goes: is that all? */
-static enum k3huf_exit check_run(struct job *job, struct k3huf_input *input, struct k3huf_fault *fault) {
-    enum k3huf_exit code = k3huf_run_writer_check(&job->writer, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_compare_end(&job->compare, fault); }
+static enum k3huf_exit check_run(struct job *job, struct k3huf_input *input, bool checked, struct k3huf_fault *fault) {
+    struct k3huf_input written;
+    enum k3huf_exit code = K3HUF_EXIT_OK;
+    if (checked) {
+        code = k3huf_input_adopt(&written, job->writer.output.fd, job->writer.output.name, fault);
+        if (code == K3HUF_EXIT_OK && written.size != job->writer.output.written) {
+            code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, written.name, NULL,
+                                   "has %" PRIu64 " bytes, where %" PRIu64 " were written", written.size,
+                                   job->writer.output.written);
+        }
+    } else {
+        code = k3huf_run_writer_check(&job->writer, fault);
+        if (code == K3HUF_EXIT_OK) { code = k3huf_compare_end(&job->compare, fault); }
+    }
     /* A changed input is the likelier reason for a mismatch, so it is looked for even after one. */
     if (code == K3HUF_EXIT_OK || code == K3HUF_EXIT_MISMATCH) {
         enum k3huf_exit same = k3huf_input_unchanged(input, fault);
@@ -54,7 +66,7 @@ enum k3huf_exit k3huf_pack_run(struct k3huf_input *input, const char *out_name, 
         code = k3huf_choose_code(counts.histogram, input->size, options->max_code_length, input->name, codelen, fault);
     }
     if (code == K3HUF_EXIT_OK) { code = k3huf_encode_run(input, options, codelen, &counts, &sink, &encoded, fault); }
-    if (code == K3HUF_EXIT_OK) { code = check_run(&job, input, fault); }
+    if (code == K3HUF_EXIT_OK) { code = check_run(&job, input, encoded.checked, fault); }
     if (code == K3HUF_EXIT_OK) { code = k3huf_output_commit(&job.writer.output, fault); }
     *result = (struct k3huf_pack_result){encoded.header.raw_bytes, job.writer.output.written, encoded.header.nstripes,
                                          job.writer.output.stream};

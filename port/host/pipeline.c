@@ -8,7 +8,7 @@
 
 /* With one thread at work: what is read ahead, and what is to be written. */
 #define SLOTS_OF_ONE 6u
-#define SLOTS_MAX (2u * K3HUF_THREADS_MAX)
+#define SLOTS_MAX (3u * K3HUF_THREADS_MAX)
 
 /* Where the job in a slot is. */
 enum stage { STAGE_READ, STAGE_WORKING, STAGE_DONE };
@@ -24,7 +24,7 @@ struct state {
     unsigned helpers_asleep;
     bool caller_sleeps;
     unsigned slots;
-    unsigned free[SLOTS_MAX]; /* a stack: the slot last taken is used first, for its memory is at hand */
+    unsigned free[SLOTS_MAX]; /* a stack: the slot last done with is used first, for its memory is at hand */
     unsigned free_count;
     unsigned order[SLOTS_MAX];   /* slot of job j at j % slots */
     enum stage stage[SLOTS_MAX]; /* by slot */
@@ -33,17 +33,21 @@ struct state {
     uint64_t planned; /* jobs */
     uint64_t begun;   /* work on them, in order */
     uint64_t taken;
-    unsigned working; /* threads */
+    uint64_t checks;  /* begun, in order; without a check as many as are taken */
+    uint64_t done;    /* jobs, in no order */
+    unsigned working; /* threads, on checks too */
     bool planning;    /* a plan is under way */
-    bool waiting;     /* the last plan said K3HUF_PLAN_WAIT, when `taken` was waiting_at */
+    bool waiting;     /* the last plan said K3HUF_PLAN_WAIT, when `done` was waiting_at */
     uint64_t waiting_at;
     bool ended;  /* nothing is to be planned any more */
-    bool failed; /* nor worked on */
+    bool failed; /* nor worked on or taken */
+    uint64_t failed_job;
+    struct k3huf_fault *fault; /* of that job */
 };
 
-unsigned k3huf_pipeline_slots(unsigned threads) {
-    /* Twice the threads: while a result waits for its turn, its thread goes on. */
-    return threads == 1 ? SLOTS_OF_ONE : 2 * threads;
+unsigned k3huf_pipeline_slots(unsigned threads, bool check) {
+    /* Twice the threads: while a result waits for its turn, its thread goes on; and as many for what is checked. */
+    return threads == 1 ? SLOTS_OF_ONE : check ? 3 * threads : 2 * threads;
 }
 
 unsigned k3huf_pipeline_processors(void) {
@@ -55,7 +59,12 @@ unsigned k3huf_pipeline_processors(void) {
 /* What there is to do. */
 static bool may_plan(const struct state *state) {
     return !state->planning && !state->ended && state->free_count > 0 &&
-           !(state->waiting && state->waiting_at == state->taken);
+           !(state->waiting && state->waiting_at == state->done);
+}
+
+/* Little is read ahead: whoever worked now would leave the others to wait. */
+static bool should_plan(const struct state *state) {
+    return may_plan(state) && state->planned - state->begun < state->pipeline->threads;
 }
 
 static bool may_work(const struct state *state) {
@@ -64,17 +73,23 @@ static bool may_work(const struct state *state) {
 }
 
 static bool may_take(const struct state *state) {
-    return state->taken < state->planned && state->stage[state->order[state->taken % state->slots]] == STAGE_DONE;
+    return state->taken < state->planned && !state->failed &&
+           state->stage[state->order[state->taken % state->slots]] == STAGE_DONE;
 }
 
-/* There is no more work. */
+/* Also after a job has failed, those before it: one of them may be the first. */
+static bool may_check(const struct state *state) {
+    return state->checks < state->taken && state->working < state->pipeline->threads &&
+           !(state->failed && state->failed_job < state->checks);
+}
+
+/* There is nothing more for any thread to begin. */
 static bool all_begun(const struct state *state) {
-    return state->failed || (state->ended && !state->planning && state->begun == state->planned);
+    return state->failed ? state->failed_job <= state->checks
+                         : state->ended && !state->planning && state->checks == state->planned;
 }
 
-static bool all_taken(const struct state *state) {
-    return state->ended && !state->planning && state->taken == state->planned;
-}
+static bool all_done(const struct state *state) { return all_begun(state) && !state->planning && state->working == 0; }
 
 /* Whether the caller's thread works as the others do. Where one thread is asked for there are two, and it does so only
  * for want of anything else: it reads ahead and takes, which writes, while the other computes. */
@@ -88,13 +103,13 @@ static void wake(struct state *state, bool idle) {
     const bool any = idle || caller_works(state) || all_begun(state);
     if (state->caller_sleeps && ((may_take(state) && (any || state->begun - state->taken > half)) ||
                                  (may_plan(state) && (any || state->free_count > half)) ||
-                                 (may_work(state) && caller_works(state)) || all_taken(state))) {
+                                 ((may_work(state) || may_check(state)) && caller_works(state)) || all_done(state))) {
         state->caller_sleeps = false;
         (void)pthread_cond_signal(&state->caller_due);
     }
     if (state->helpers_asleep > 0 && all_begun(state)) {
         (void)pthread_cond_broadcast(&state->helpers_due);
-    } else if (state->helpers_asleep > 0 && (may_work(state) || may_plan(state))) {
+    } else if (state->helpers_asleep > 0 && (may_check(state) || may_work(state) || may_plan(state))) {
         (void)pthread_cond_signal(&state->helpers_due);
     }
 }
@@ -126,7 +141,7 @@ static void plan(struct state *state) {
     uint64_t bytes = 0;
     state->planning = true;
     state->waiting = false;
-    state->waiting_at = state->taken;
+    state->waiting_at = state->done;
     (void)pthread_mutex_unlock(&state->lock);
     const enum k3huf_plan said = state->pipeline->plan(state->pipeline->context, slot, held, &bytes);
     (void)pthread_mutex_lock(&state->lock);
@@ -163,11 +178,65 @@ static void work(struct state *state) {
     wake(state, false);
 }
 
+static void done_with(struct state *state, unsigned slot) {
+    state->done++;
+    state->held -= state->bytes[slot];
+    state->free[state->free_count++] = slot;
+}
+
+static void fail(struct state *state, uint64_t job, enum k3huf_exit code, const struct k3huf_fault *fault) {
+    if (!state->failed || job < state->failed_job) {
+        state->failed_job = job;
+        *state->fault = *fault;
+        state->fault->code = code;
+    }
+    state->failed = true;
+    state->ended = true;
+}
+
+/* Take the next result. The lock is held before and after, not meanwhile. */
+static void take(struct state *state) {
+    const unsigned slot = state->order[state->taken % state->slots];
+    struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+    (void)pthread_mutex_unlock(&state->lock);
+    const enum k3huf_exit code = state->pipeline->take(state->pipeline->context, slot, &fault);
+    (void)pthread_mutex_lock(&state->lock);
+    if (code != K3HUF_EXIT_OK) {
+        fail(state, state->taken, code, &fault);
+    } else {
+        state->taken++;
+        if (state->pipeline->check == NULL) {
+            state->checks++;
+            done_with(state, slot);
+        }
+    }
+    wake(state, false);
+}
+
+/* The lock is held before and after, not meanwhile. */
+static void check(struct state *state) {
+    const uint64_t job = state->checks++;
+    const unsigned slot = state->order[job % state->slots];
+    struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+    state->working++;
+    (void)pthread_mutex_unlock(&state->lock);
+    const enum k3huf_exit code = state->pipeline->check(state->pipeline->context, slot, &fault);
+    (void)pthread_mutex_lock(&state->lock);
+    state->working--;
+    if (code != K3HUF_EXIT_OK) { fail(state, job, code, &fault); }
+    done_with(state, slot);
+    wake(state, false);
+}
+
 static void *helper(void *argument) {
     struct state *state = argument;
     (void)pthread_mutex_lock(&state->lock);
     while (!all_begun(state)) {
-        if (may_work(state)) {
+        if (may_check(state)) {
+            check(state);
+        } else if (caller_works(state) && should_plan(state)) {
+            plan(state);
+        } else if (may_work(state)) {
             work(state);
         } else if (may_plan(state)) {
             plan(state);
@@ -183,26 +252,11 @@ static void *helper(void *argument) {
     return NULL;
 }
 
-/* Take the next result. The lock is held before and after, not meanwhile. */
-static enum k3huf_exit take(struct state *state, struct k3huf_fault *fault) {
-    const unsigned slot = state->order[state->taken % state->slots];
-    (void)pthread_mutex_unlock(&state->lock);
-    const enum k3huf_exit code = state->pipeline->take(state->pipeline->context, slot, fault);
-    (void)pthread_mutex_lock(&state->lock);
-    state->taken++;
-    state->held -= state->bytes[slot];
-    state->free[state->free_count++] = slot;
-    state->failed = code != K3HUF_EXIT_OK;
-    state->ended = state->ended || state->failed;
-    wake(state, false);
-    return code;
-}
-
 enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct k3huf_fault *fault) {
     struct state state = {.pipeline = pipeline,
+                          .fault = fault,
                           .helpers_most = pipeline->threads == 1 ? 1 : pipeline->threads - 1,
-                          .slots = k3huf_pipeline_slots(pipeline->threads)};
-    enum k3huf_exit code = K3HUF_EXIT_OK;
+                          .slots = k3huf_pipeline_slots(pipeline->threads, pipeline->check != NULL)};
     (void)pthread_mutex_init(&state.lock, NULL);
     (void)pthread_cond_init(&state.helpers_due, NULL);
     (void)pthread_cond_init(&state.caller_due, NULL);
@@ -210,13 +264,19 @@ enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct
         state.free[state.free_count++] = slot - 1;
     }
     (void)pthread_mutex_lock(&state.lock);
-    while (code == K3HUF_EXIT_OK && !all_taken(&state)) {
+    while (!all_done(&state)) {
         if (may_take(&state)) {
-            code = take(&state, fault);
+            take(&state);
+        } else if (may_check(&state) && caller_works(&state)) {
+            check(&state);
+        } else if (should_plan(&state)) {
+            plan(&state);
         } else if (may_work(&state) && caller_works(&state)) {
             work(&state);
         } else if (may_plan(&state)) {
             plan(&state);
+        } else if (may_check(&state)) {
+            check(&state);
         } else if (may_work(&state)) {
             work(&state); /* all is read, and the other thread has not come to it */
         } else {
@@ -227,7 +287,6 @@ enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct
             }
         }
     }
-    state.ended = true;
     wake(&state, true);
     const unsigned helpers = state.helpers;
     (void)pthread_mutex_unlock(&state.lock);
@@ -237,5 +296,5 @@ enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct
     (void)pthread_cond_destroy(&state.caller_due);
     (void)pthread_cond_destroy(&state.helpers_due);
     (void)pthread_mutex_destroy(&state.lock);
-    return code;
+    return state.failed ? fault->code : K3HUF_EXIT_OK;
 }

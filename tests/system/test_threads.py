@@ -230,10 +230,12 @@ class Memory(HostTest):
     def test_indexed(self):
         content = generate(96 << 20)
         write(self.path("in"), content)
-        # Per thread two parts (six where there is one) with what becomes of them; to a stream, a stripe as coded.
-        self.assert_good(self.limited(7 * 4 + 16, "pack", "-T", 7, "in", "run"))
-        self.assert_good(self.limited(16, "pack", "-T", 1, "--force", "in", "run"))
-        done = self.limited(83 + 7 * 4 + 16, "pack", "-T", 7, "in", "-")
+        # Per thread three parts (six where there is one) with what becomes of them; to a stream two, and a stripe as
+        # coded.
+        self.assert_good(self.limited(7 * 10 + 16, "pack", "-T", 7, "in", "run"))
+        self.assert_good(self.limited(20 + 8, "pack", "-T", 1, "--force", "in", "run"))
+        self.assert_good(self.limited(40 * 4 + 16, "pack", "-T", 40, "--force", "in", "run"))
+        done = self.limited(83 + 7 * 7 + 16, "pack", "-T", 7, "in", "-")
         self.assertEqual((done.returncode, done.stdout), (OK, read(self.path("run"))))
         for threads, megabytes in ((1, 10), (2, 10), (7, 32)):
             with self.subTest(threads=threads):

@@ -123,16 +123,8 @@ static void pack_reads_in_order(void **state) {
         watch(&reads);
         pack_in(threads);
         reads.watched = false;
-        /* The source is the first to be opened and read: to count, to encode; the third time in order to compare, which
-         * ends with a look for one byte more. */
-        const int fd = reads.call[0].fd;
-        unsigned last = reads.n - 1;
-        while (reads.call[last].fd != fd) {
-            last--;
-        }
-        assert_int_equal(reads.call[last].offset, BYTES);
-        reads.call[last].fd = -1;
-        in_order(&reads, fd, 3, BYTES);
+        /* The source is the first to be opened and read: to count, to encode. */
+        in_order(&reads, reads.call[0].fd, 2, BYTES);
     }
 }
 

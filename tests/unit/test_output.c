@@ -8,10 +8,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "archive_pack.h"
@@ -37,6 +39,12 @@ static unsigned folders;         /* how many were synced since they were counted
 static bool named_before_folder; /* OUT was there when the last one was */
 static off_t unreadable = -1;    /* pread() of that byte fails */
 static bool indexes_lost;        /* of block indexes that are written something gets lost */
+static bool byte_added;          /* with them a byte is added behind the file's end */
+static bool in_memory;           /* files are nowhere else */
+static int room_errno;           /* fallocate() fails with it; 0: it does not */
+static unsigned rooms;           /* how often it was called: */
+static off_t room_begin;
+static off_t room_size;
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
@@ -119,6 +127,11 @@ ssize_t __wrap_pread64(int fd, void *buffer, size_t size, off_t offset) {
 
 /* Of an index that is to be written, its first bytes get lost. */
 ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset) {
+    if (byte_added && size >= 4 && memcmp(data, "K3IX", 4) == 0) {
+        struct stat info;
+        assert_int_equal(fstat(fd, &info), 0);
+        assert_int_equal(__real_pwrite64(fd, "x", 1, info.st_size), 1); /* the next stripe, if any, writes it over */
+    }
     return indexes_lost && size >= 4 && memcmp(data, "K3IX", 4) == 0 ? (ssize_t)size
                                                                      : __real_pwrite64(fd, data, size, offset);
 }
@@ -131,6 +144,27 @@ ssize_t __wrap_write(int fd, const void *data, size_t size) {
         assert_int_equal(__real_pwrite64(fd, "\0\0\0", 4, at), 4);
     }
     return done;
+}
+
+int __wrap_fstatfs64(int fd, struct statfs *system);
+int __real_fstatfs64(int fd, struct statfs *system);
+int __wrap_fallocate64(int fd, int mode, off_t offset, off_t size);
+int __real_fallocate64(int fd, int mode, off_t offset, off_t size);
+
+int __wrap_fstatfs64(int fd, struct statfs *system) {
+    const int done = __real_fstatfs64(fd, system);
+    if (done == 0) { system->f_type = in_memory ? TMPFS_MAGIC : EXT4_SUPER_MAGIC; }
+    return done;
+}
+
+int __wrap_fallocate64(int fd, int mode, off_t offset, off_t size) {
+    assert_int_equal(mode, 0);
+    rooms++;
+    room_begin = offset;
+    room_size = size;
+    if (room_errno == 0) { return __real_fallocate64(fd, mode, offset, size); }
+    errno = room_errno;
+    return -1;
 }
 
 static void put(const char *name, const char *text) {
@@ -155,6 +189,10 @@ static int clean(void **state) {
     folders = 0;
     unreadable = -1;
     indexes_lost = false;
+    byte_added = false;
+    in_memory = false;
+    room_errno = 0;
+    rooms = 0;
     return 0;
 }
 
@@ -508,6 +546,34 @@ static enum k3huf_exit pack_in(bool archive, uint32_t stripe_bytes, uint32_t blo
     return code;
 }
 
+/* Room for what is to come has its place on the disk at once. Where that cannot be had, it is zeros all the same. */
+static void room_is_made(void **state) {
+    (void)state;
+    static const int numbers[] = {0, ENOTSUP, ENOSPC, EINTR};
+    for (size_t i = 0; i < UNIT_COUNT(numbers) * 2; i++) {
+        struct k3huf_output output;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        char bytes[9] = "";
+        (void)clean(NULL);
+        in_memory = i % 2 == 1;
+        room_errno = numbers[i / 2];
+        assert_int_equal(k3huf_output_open(&output, OUT, false, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(k3huf_output_write(&output, (const uint8_t *)"abc", 3, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(k3huf_output_room(&output, 5, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(k3huf_output_patch(&output, 4, (const uint8_t *)"de", 2, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(k3huf_output_write(&output, (const uint8_t *)"f", 1, &fault), K3HUF_EXIT_OK);
+        assert_int_equal(rooms, in_memory ? 0 : 1);
+        if (!in_memory) {
+            assert_int_equal(room_begin, 3);
+            assert_int_equal(room_size, 5);
+        }
+        assert_int_equal(output.written, 9);
+        assert_int_equal(pread(output.fd, bytes, sizeof bytes, 0), 9);
+        assert_memory_equal(bytes, "abc\0de\0\0f", 9);
+        k3huf_output_discard(&output);
+    }
+}
+
 /* Runs and archives, stripes that go to the file in parts and at once, and runs that get an index later: where an index
  * is written and does not arrive, nothing gets a name. */
 static void an_index_that_is_lost_is_missed(void **state) {
@@ -526,8 +592,18 @@ static void an_index_that_is_lost_is_missed(void **state) {
         put(IN, content);
         indexes_lost = true;
         assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_CORRUPT);
-        assert_non_null(strstr(fault.text, k3huf_status_text(K3HUF_E_INDEX_ABSENT)));
+        assert_non_null(strstr(fault.text, i / 2 == 0 ? "read back, it is not what was written"
+                                                      : k3huf_status_text(K3HUF_E_INDEX_ABSENT)));
         assert_int_equal(access(OUT, F_OK), -1);
+        indexes_lost = false;
+        if (!archive && i / 2 == 0) { /* nor where something follows */
+            byte_added = true;
+            assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_CORRUPT);
+            byte_added = false;
+            assert_non_null(strstr(fault.text, " were written"));
+            assert_int_equal(access(OUT, F_OK), -1);
+        }
+        indexes_lost = true;
         assert_int_equal(pack_in(archive, stripes[i / 2], 0, &fault), K3HUF_EXIT_OK);
         char command[] = "index";
         char in[] = OUT;
@@ -555,6 +631,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_stream_is_on_the_disk, clean, clean),
         cmocka_unit_test_setup_teardown(a_directory_is_read_whole, clean, clean),
         cmocka_unit_test_setup_teardown(a_read_error_has_its_place, clean, clean),
+        cmocka_unit_test_setup_teardown(room_is_made, clean, clean),
         cmocka_unit_test_setup_teardown(an_index_that_is_lost_is_missed, clean, clean),
         cmocka_unit_test(times_that_cannot_be_counted),
         cmocka_unit_test(texts_are_cut_between_characters),

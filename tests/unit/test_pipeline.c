@@ -1,6 +1,6 @@
-/* test_pipeline.c - jobs on several threads: each is planned, worked on and taken once, planned and taken in order, and
- * the first failure in that order ends all, whatever the threads do. No more of them work at a time than asked for;
- * where that is one, jobs are read ahead of it and taken behind it. */
+/* test_pipeline.c - jobs on several threads: each is planned, worked on, taken and checked once, planned and taken in
+ * order, and the first failure in that order ends all, whatever the threads do. No more of them work or check at a time
+ * than asked for; where that is one, jobs are read ahead of it and taken behind it. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -14,11 +14,13 @@
 struct job {
     unsigned number;
     unsigned worked;
+    unsigned taken;
 };
 
 struct jobs {
     unsigned count;
     unsigned fails; /* the take of that job fails, and of all after it */
+    unsigned wrong; /* the same of checks */
     uint64_t bytes; /* of each job */
     uint64_t limit; /* of bytes held */
     unsigned planned, taken;
@@ -26,7 +28,8 @@ struct jobs {
     bool planning;
     atomic_uint working;
     atomic_uint most_working;
-    struct job slot[2 * K3HUF_THREADS_MAX];
+    atomic_uint checked[JOBS];
+    struct job slot[3 * K3HUF_THREADS_MAX];
 };
 
 static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_t *bytes) {
@@ -48,38 +51,67 @@ static enum k3huf_plan plan(void *context, unsigned slot, uint64_t held, uint64_
 }
 
 /* Jobs of very different lengths, so that they finish out of order. */
-static void work(void *context, unsigned slot) {
-    struct jobs *jobs = context;
-    struct job *job = &jobs->slot[slot];
+static void keep_busy(struct jobs *jobs, unsigned rounds) {
     volatile unsigned counter = 0;
     const unsigned now = atomic_fetch_add(&jobs->working, 1) + 1;
     for (unsigned most = atomic_load(&jobs->most_working);
          most < now && !atomic_compare_exchange_weak(&jobs->most_working, &most, now);) {}
-    for (unsigned i = 0; i < job->number * 7919u % 2000u; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         counter = counter + 1;
     }
-    job->worked++;
     (void)atomic_fetch_sub(&jobs->working, 1);
+}
+
+static void work(void *context, unsigned slot) {
+    struct jobs *jobs = context;
+    struct job *job = &jobs->slot[slot];
+    keep_busy(jobs, job->number * 7919u % 2000u);
+    job->worked++;
 }
 
 static enum k3huf_exit take(void *context, unsigned slot, struct k3huf_fault *fault) {
     struct jobs *jobs = context;
-    const struct job *job = &jobs->slot[slot];
-    if (job->number != jobs->taken || job->worked != 1) {
+    struct job *job = &jobs->slot[slot];
+    if (job->number != jobs->taken || job->worked != 1 || job->taken != 0) {
         return k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, NULL, NULL, "job %u, where %u was due", job->number,
                                jobs->taken);
     }
     jobs->taken++;
+    job->taken++;
     return job->number < jobs->fails
                ? K3HUF_EXIT_OK
                : k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, NULL, NULL, "job %u failed", job->number);
 }
 
+static enum k3huf_exit check(void *context, unsigned slot, struct k3huf_fault *fault) {
+    struct jobs *jobs = context;
+    const struct job *job = &jobs->slot[slot];
+    const unsigned number = job->number;
+    keep_busy(jobs, number * 6007u % 3000u);
+    if (job->number != number || job->taken != 1 || atomic_fetch_add(&jobs->checked[number], 1) != 0) {
+        return k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, NULL, NULL, "job %u, which is not to be checked", number);
+    }
+    return number < jobs->wrong ? K3HUF_EXIT_OK
+                                : k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, NULL, NULL, "job %u is wrong", number);
+}
+
+/* How many were checked: the first ones, each once. */
+static unsigned checked(const struct jobs *jobs) {
+    unsigned n = 0;
+    while (n < JOBS && atomic_load(&jobs->checked[n]) == 1) {
+        n++;
+    }
+    for (unsigned i = n; i < JOBS; i++) {
+        assert_int_equal(atomic_load(&jobs->checked[i]), 0);
+    }
+    return n;
+}
+
 static const unsigned thread_counts[] = {1, 2, 3, 7, 32};
 
-static enum k3huf_exit run(struct jobs *jobs, unsigned threads, struct k3huf_fault *fault) {
+static enum k3huf_exit run(struct jobs *jobs, unsigned threads, bool checks, struct k3huf_fault *fault) {
     const struct k3huf_pipeline pipeline = {
-        .threads = threads, .context = jobs, .plan = plan, .work = work, .take = take};
+        .threads = threads, .context = jobs, .plan = plan, .work = work, .take = take, .check = checks ? check : NULL};
     fault->code = K3HUF_EXIT_OK;
     fault->text[0] = '\0';
     const enum k3huf_exit code = k3huf_pipeline_run(&pipeline, fault);
@@ -92,12 +124,15 @@ static void every_job_once_and_in_order(void **state) {
     (void)state;
     for (size_t t = 0; t < UNIT_COUNT(thread_counts); t++) {
         for (unsigned count = 0; count <= JOBS; count = 2 * count + 1) {
-            struct jobs jobs = {.count = count, .fails = UINT32_MAX};
-            struct k3huf_fault fault;
-            assert_int_equal(run(&jobs, thread_counts[t], &fault), K3HUF_EXIT_OK);
-            assert_string_equal(fault.text, "");
-            assert_int_equal(jobs.planned, count);
-            assert_int_equal(jobs.taken, count);
+            for (unsigned checks = 0; checks < 2; checks++) {
+                struct jobs jobs = {.count = count, .fails = UINT32_MAX, .wrong = UINT32_MAX};
+                struct k3huf_fault fault;
+                assert_int_equal(run(&jobs, thread_counts[t], checks == 1, &fault), K3HUF_EXIT_OK);
+                assert_string_equal(fault.text, "");
+                assert_int_equal(jobs.planned, count);
+                assert_int_equal(jobs.taken, count);
+                assert_int_equal(checked(&jobs), checks == 1 ? count : 0);
+            }
         }
     }
 }
@@ -110,10 +145,39 @@ static void the_first_failure_wins(void **state) {
             struct k3huf_fault fault;
             char text[40];
             (void)snprintf(text, sizeof text, "job %u failed", fails);
-            assert_int_equal(run(&jobs, thread_counts[t], &fault), K3HUF_EXIT_MISMATCH);
+            assert_int_equal(run(&jobs, thread_counts[t], false, &fault), K3HUF_EXIT_MISMATCH);
             assert_string_equal(fault.text, text);
             assert_int_equal(jobs.taken, fails + 1);
-            assert_true(jobs.planned <= fails + 1 + k3huf_pipeline_slots(thread_counts[t]));
+            assert_true(jobs.planned <= fails + 1 + k3huf_pipeline_slots(thread_counts[t], false));
+        }
+    }
+}
+
+/* What was written before a job that fails is still checked, all of it, and found wrong if it is: the same for any
+ * number of threads. */
+static void the_first_failure_wins_of_takes_and_checks(void **state) {
+    (void)state;
+    static const int apart[] = {-40, -3, -1, 0, 1, 2, 5, 40};
+    for (size_t t = 0; t < UNIT_COUNT(thread_counts); t++) {
+        for (unsigned fails = 0; fails < JOBS; fails = 3 * fails + 1) {
+            for (size_t a = 0; a < UNIT_COUNT(apart); a++) {
+                if ((int)fails + apart[a] < 0) { continue; }
+                const unsigned wrong = (unsigned)((int)fails + apart[a]);
+                struct jobs jobs = {.count = JOBS, .fails = fails, .wrong = wrong};
+                struct k3huf_fault fault;
+                char text[40];
+                (void)snprintf(text, sizeof text, wrong < fails ? "job %u is wrong" : "job %u failed",
+                               wrong < fails ? wrong : fails);
+                assert_int_equal(run(&jobs, thread_counts[t], true, &fault), K3HUF_EXIT_MISMATCH);
+                assert_string_equal(fault.text, text);
+                assert_true(jobs.taken <= fails + 1);
+                if (wrong < fails) {
+                    assert_in_range(checked(&jobs), wrong + 1, jobs.taken);
+                } else {
+                    assert_int_equal(jobs.taken, fails + 1);
+                    assert_int_equal(checked(&jobs), fails);
+                }
+            }
         }
     }
 }
@@ -124,11 +188,15 @@ static void memory_is_bounded(void **state) {
     static const uint64_t limits[] = {1, 10, 25, 1000};
     for (size_t t = 0; t < UNIT_COUNT(thread_counts); t++) {
         for (size_t l = 0; l < UNIT_COUNT(limits); l++) {
-            struct jobs jobs = {.count = JOBS, .fails = UINT32_MAX, .bytes = 10, .limit = limits[l]};
-            struct k3huf_fault fault;
-            assert_int_equal(run(&jobs, thread_counts[t], &fault), K3HUF_EXIT_OK);
-            assert_int_equal(jobs.taken, JOBS);
-            assert_true(jobs.waits == 0 || limits[l] < 10 * k3huf_pipeline_slots(thread_counts[t]));
+            for (unsigned checks = 0; checks < 2; checks++) {
+                struct jobs jobs = {
+                    .count = JOBS, .fails = UINT32_MAX, .wrong = UINT32_MAX, .bytes = 10, .limit = limits[l]};
+                struct k3huf_fault fault;
+                assert_int_equal(run(&jobs, thread_counts[t], checks == 1, &fault), K3HUF_EXIT_OK);
+                assert_int_equal(jobs.taken, JOBS);
+                assert_true(jobs.waits <= 2 * JOBS + 4); /* no more often than there is a reason */
+                assert_true(jobs.waits == 0 || limits[l] < 10 * k3huf_pipeline_slots(thread_counts[t], checks == 1));
+            }
         }
     }
 }
@@ -145,7 +213,7 @@ struct meeting {
     unsigned work_begun;
     bool take_waits; /* else work does */
     bool missed;
-    unsigned number[2 * K3HUF_THREADS_MAX];
+    unsigned number[3 * K3HUF_THREADS_MAX];
 };
 
 static void wait_for(struct meeting *meeting, const unsigned *count, unsigned wanted) {
@@ -219,13 +287,17 @@ static void processors_can_be_counted(void **state) {
     (void)state;
     assert_true(k3huf_pipeline_processors() >= 1);
     assert_true(k3huf_pipeline_processors() <= K3HUF_THREADS_MAX);
-    assert_true(k3huf_pipeline_slots(1) > 2); /* one read, one at work, one taken */
+    assert_true(k3huf_pipeline_slots(1, false) > 2); /* one read, one at work, one taken */
+    assert_true(k3huf_pipeline_slots(1, true) > 3);  /* and one checked */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_job_once_and_in_order), cmocka_unit_test(the_first_failure_wins),
-        cmocka_unit_test(memory_is_bounded),           cmocka_unit_test(one_thread_overlaps),
+        cmocka_unit_test(every_job_once_and_in_order),
+        cmocka_unit_test(the_first_failure_wins),
+        cmocka_unit_test(the_first_failure_wins_of_takes_and_checks),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(one_thread_overlaps),
         cmocka_unit_test(processors_can_be_counted),
     };
     return cmocka_run_group_tests_name("pipeline", tests, NULL, NULL);
