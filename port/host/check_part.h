@@ -35,9 +35,10 @@ struct k3huf_written_part {
     bool indexed;   /* there is an index, in which blocks have their numbers */
     uint32_t begin; /* its first bit in the coded plane */
     uint32_t bits;
-    uint8_t front;  /* the byte that holds this bit, as it was before: bits of another part */
-    uint8_t *coded; /* is overwritten: k3huf_coded_bound(raw_bytes) bytes */
-    uint8_t *even;  /* is overwritten: k3huf_even_bytes(raw_bytes) */
+    uint8_t front; /* the byte that holds this bit, as it was before: bits of another part */
+    /* The writer's bytes until others are read over them, all of them. */
+    uint8_t *coded; /* k3huf_coded_bound(raw_bytes) bytes */
+    uint8_t *even;  /* k3huf_even_bytes(raw_bytes) */
 };
 
 /* What one check needs besides; contents mean nothing between calls. */
@@ -47,7 +48,7 @@ struct k3huf_check_memory {
     uint8_t *decoded; /* room for K3HUF_LANES blocks, or for the part, whichever is less */
 };
 
-/* Of all of these, the file may still grow: its size is not looked at. K3HUF_EXIT_CORRUPT with the place in the file;
+/* None of these looks at the file's size: it may still grow. K3HUF_EXIT_CORRUPT with the place in the file;
  * K3HUF_EXIT_IO. */
 
 /* Read bytes back and compare them. `stripe` is for messages: K3HUF_NO_STRIPE in the run's header. */

@@ -173,8 +173,8 @@ static enum k3huf_exit prepare(struct job *job, struct k3huf_fault *fault) {
         good = new_part(job, &job->part[job->slots]);
     }
     if (!good) {
-        return k3huf_fault_memory(fault, k3huf_stripe_bound(largest, job->options->block_log2) +
-                                             (uint64_t)slots * 4u * job->part_bytes);
+        const uint64_t stripe = counting || job->direct ? 0 : k3huf_stripe_bound(largest, job->options->block_log2);
+        return k3huf_fault_memory(fault, stripe + (uint64_t)slots * 4u * job->part_bytes);
     }
     return K3HUF_EXIT_OK;
 }
@@ -486,8 +486,8 @@ static enum k3huf_exit check_header(struct job *job, uint64_t begin, const uint8
     return code;
 }
 
-/* All parts are checked, and so are headers and indexes as they were written. Do they hang together for who knows
- * nothing but the file, and are the blocks where the index says? */
+/* All parts are checked, and so are headers and indexes as they were written. Can a reader that has nothing but the
+ * file find its way through it, and to the same blocks? */
 static enum k3huf_exit check_rest(struct job *job, uint64_t begin, const uint8_t header[K3HUF_RUN_HEADER_BYTES],
                                   struct k3huf_fault *fault) {
     struct k3huf_input run;
@@ -502,7 +502,8 @@ static enum k3huf_exit check_rest(struct job *job, uint64_t begin, const uint8_t
     return code;
 }
 
-/* The bytes that were encoded must be those that were counted: the input was read twice, and compared with neither. */
+/* The input was read twice, and what was written is compared with the second reading: by its CRC, joined from those of
+ * blocks in the index, the first was the same. */
 static enum k3huf_exit check_source(const struct job *job, struct k3huf_fault *fault) {
     return job->crc == job->sizes->crc
                ? K3HUF_EXIT_OK

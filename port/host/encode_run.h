@@ -1,7 +1,8 @@
 /* encode_run.h - bytes of a seekable input to one run, on several threads: whoever takes its parts writes them.
  *
  * What is written to a file in parts (all but stripes below 1 MiB, or more than 4,096 of them) is read back and decoded
- * at once, and compared with the bytes that it was made of.
+ * at once, and compared with the bytes that it was made of. In the end headers and indexes are looked at once more.
+ * Planes are not: what damages them after their part was checked is for others to find.
  *
  * Memory: for each thread three parts (with one thread six) of 1.1 MiB, with more than 16 threads of 3/8 MiB, or of one
  * block, as read, coded and decoded: less than four times their size. To a stream, and with such stripes as above, two

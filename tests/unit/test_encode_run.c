@@ -31,8 +31,11 @@ static void make(uint32_t from, uint32_t values) {
     }
 }
 
+static uint64_t base; /* of inputs */
+
 static struct k3huf_input input_of(size_t size) {
-    return (struct k3huf_input){.name = "weights", .fd = -1, .seekable = true, .size = size, .memory = weights};
+    return (struct k3huf_input){
+        .name = "weights", .fd = -1, .seekable = true, .size = size, .base = base, .memory = weights};
 }
 
 struct collected {
@@ -155,6 +158,7 @@ static struct {
     unsigned bit;  /* of this bit of it */
     unsigned skip; /* not the first times that it is written */
     unsigned lose; /* else: the call of that number, counted from 1, writes nothing */
+    unsigned cut;  /* else: the file ends before the last byte that it writes */
     unsigned late; /* else: it writes this byte with this bit wrong, behind what it should write */
     unsigned seal; /* else: when an index is complete, this bit of its entries goes wrong, counted from 1 */
     unsigned calls;
@@ -173,6 +177,11 @@ ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset) {
     }
     if (wrong.calls < CALLS_MAX) { wrong.end[wrong.calls] = (uint64_t)offset + size; }
     if (++wrong.calls == wrong.lose) { return (ssize_t)size; }
+    if (wrong.calls == wrong.cut) {
+        assert_int_equal(__real_pwrite64(fd, data, size, offset), (ssize_t)size);
+        assert_int_equal(ftruncate(fd, offset + (off_t)size - 1), 0);
+        return (ssize_t)size;
+    }
     if (wrong.calls == wrong.late) {
         uint8_t byte = 0;
         const ssize_t done = __real_pwrite64(fd, data, size, offset);
@@ -282,16 +291,25 @@ static void free_model(struct model *model) {
     free(model->file);
 }
 
+static struct k3huf_stripe_header first_stripe(const struct model *model, struct k3huf_run_header *run) {
+    struct k3huf_stripe_header stripe;
+    uint32_t bad = 0;
+    assert_int_equal(k3huf_run_header_read(model->file, run, &bad), K3HUF_OK);
+    assert_int_equal(k3huf_stripe_header_read(model->file + K3HUF_RUN_HEADER_BYTES, run, 0, 0, &stripe, &bad),
+                     K3HUF_OK);
+    return stripe;
+}
+
 /* Where in the file. */
 enum place { RUN_HEADER, STRIPE_HEADER, CODED, EVEN, INDEX };
 
-static void flip(struct model *model, uint64_t at, unsigned bit, unsigned skip, enum place place) {
+/* `even`: where the raw plane begins. */
+static void flip(struct model *model, uint64_t at, unsigned bit, enum place place, uint64_t even) {
     struct k3huf_fault fault = {.text = ""};
     char wanted[120];
     wrong.flip = true;
     wrong.at = at;
     wrong.bit = bit;
-    wrong.skip = skip;
     const enum k3huf_exit code = write_it(model, &fault);
     if (code == K3HUF_EXIT_OK) {
         /* Then it was written over, or has not been written that often. */
@@ -305,9 +323,13 @@ static void flip(struct model *model, uint64_t at, unsigned bit, unsigned skip, 
         return;
     }
     if (place == EVEN) {
+        const uint64_t offset = base + 2u * (at - even);
+        (void)snprintf(wanted, sizeof wanted,
+                       "test_encode_run.out: stripe 0, source offset %" PRIu64
+                       ": differs from weights: expected 0x%02x, found 0x%02x",
+                       offset, (unsigned)weights[offset], (unsigned)weights[offset] ^ 1u << bit);
         assert_int_equal(code, K3HUF_EXIT_MISMATCH);
-        assert_non_null(strstr(fault.text, "test_encode_run.out: stripe 0, source offset "));
-        assert_non_null(strstr(fault.text, ": differs from weights: expected 0x"));
+        assert_string_equal(fault.text, wanted);
         return;
     }
     assert_int_equal(code, K3HUF_EXIT_CORRUPT);
@@ -321,53 +343,49 @@ static void a_wrong_bit_is_found(void **state) {
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         const uint32_t block_log2 = i == 0 ? 14 : 0;
+        base = i * 1000u;
         struct model model = model_of(block_log2, 2u - i);
         struct k3huf_rng rng = {i};
-        struct k3huf_stripe_header stripe;
         struct k3huf_run_header run;
-        uint32_t bad = 0;
-        assert_int_equal(k3huf_run_header_read(model.file, &run, &bad), K3HUF_OK);
-        assert_int_equal(k3huf_stripe_header_read(model.file + K3HUF_RUN_HEADER_BYTES, &run, 0, 0, &stripe, &bad),
-                         K3HUF_OK);
+        const struct k3huf_stripe_header stripe = first_stripe(&model, &run);
         const uint64_t coded = K3HUF_RUN_HEADER_BYTES + K3HUF_STRIPE_HEADER_BYTES;
         const uint64_t even = coded + stripe.huf_bytes;
         const uint64_t index = even + k3huf_even_bytes(stripe.raw_bytes);
         assert_int_equal(run.nstripes, 2);
         assert_int_equal(stripe.pad, k3huf_index_bytes(stripe.raw_bytes, 14) * (block_log2 != 0));
         for (uint64_t at = 0; at < K3HUF_RUN_HEADER_BYTES; at += 41) {
-            flip(&model, at, at % 8u, 0, RUN_HEADER);
+            flip(&model, at, at % 8u, RUN_HEADER, even);
         }
         for (uint64_t at = K3HUF_RUN_HEADER_BYTES; at < coded; at += 3) {
-            flip(&model, at, at % 8u, 0, STRIPE_HEADER);
+            flip(&model, at, at % 8u, STRIPE_HEADER, even);
         }
         for (uint64_t at = index; at < index + stripe.pad; at += 37) {
-            flip(&model, at, at % 8u, 0, INDEX);
+            flip(&model, at, at % 8u, INDEX, even);
         }
         const uint64_t ends[] = {coded, even - 1u, even, index - 1u};
         for (size_t end = 0; end < UNIT_COUNT(ends); end++) {
-            flip(&model, ends[end], 7, 0, end < 2 ? CODED : EVEN);
-            flip(&model, ends[end], 0, 0, end < 2 ? CODED : EVEN);
+            flip(&model, ends[end], 7, end < 2 ? CODED : EVEN, even);
+            flip(&model, ends[end], 0, end < 2 ? CODED : EVEN, even);
         }
         for (unsigned round = 0; round < 5; round++) {
-            flip(&model, coded + k3huf_rng_next(&rng) % stripe.huf_bytes, round % 8u, 0, CODED);
-            flip(&model, even + k3huf_rng_next(&rng) % (index - even), round % 8u, 0, EVEN);
+            flip(&model, coded + k3huf_rng_next(&rng) % stripe.huf_bytes, round % 8u, CODED, even);
+            flip(&model, even + k3huf_rng_next(&rng) % (index - even), round % 8u, EVEN, even);
         }
         free_model(&model);
     }
+    base = 0;
 }
 
 /* The byte in which two parts meet is written twice. */
 static void a_wrong_bit_where_parts_meet_is_found(void **state) {
     (void)state;
     struct model model = model_of(14, 2);
-    struct k3huf_stripe_header stripe;
     struct k3huf_run_header run;
     struct k3huf_index index;
     uint32_t bad = 0;
     uint32_t block = 0;
-    assert_int_equal(k3huf_run_header_read(model.file, &run, &bad), K3HUF_OK);
+    const struct k3huf_stripe_header stripe = first_stripe(&model, &run);
     const uint8_t *const begin = model.file + K3HUF_RUN_HEADER_BYTES;
-    assert_int_equal(k3huf_stripe_header_read(begin, &run, 0, 0, &stripe, &bad), K3HUF_OK);
     assert_int_equal(
         k3huf_index_read(begin + k3huf_stripe_bytes(&stripe) - stripe.pad, stripe.pad, &stripe, &index, &bad, &block),
         K3HUF_OK);
@@ -440,31 +458,46 @@ static void a_wrong_bit_anywhere_is_found(void **state) {
     }
 }
 
+/* The last even bytes of a run without an index: nothing else would miss them. */
+static void a_file_that_ends_early_is_found(void **state) {
+    (void)state;
+    struct model model = model_of(0, 1);
+    struct k3huf_fault fault = {.text = ""};
+    wrong.cut = model.calls;
+    assert_int_equal(write_it(&model, &fault), K3HUF_EXIT_CORRUPT);
+    assert_non_null(strstr(fault.text, k3huf_status_text(K3HUF_E_TRUNCATED)));
+    free_model(&model);
+}
+
 /* What was in order when it was read back: the places that all else is found by are looked at in the end. */
 static void headers_that_go_wrong_late_are_found(void **state) {
     (void)state;
     struct model model = model_of(14, 2);
-    struct k3huf_stripe_header stripe;
     struct k3huf_run_header run;
-    uint32_t bad = 0;
-    assert_int_equal(k3huf_run_header_read(model.file, &run, &bad), K3HUF_OK);
-    assert_int_equal(k3huf_stripe_header_read(model.file + K3HUF_RUN_HEADER_BYTES, &run, 0, 0, &stripe, &bad),
-                     K3HUF_OK);
+    const struct k3huf_stripe_header stripe = first_stripe(&model, &run);
     const uint64_t index = K3HUF_RUN_HEADER_BYTES + k3huf_stripe_bytes(&stripe) - stripe.pad;
-    const uint64_t places[] = {0,
-                               20 + 7,
-                               K3HUF_RUN_HEADER_BYTES,
-                               K3HUF_RUN_HEADER_BYTES + 8,
-                               index,
-                               index + 12,
-                               index + K3HUF_INDEX_HEADER_BYTES + 8,
-                               index + stripe.pad - 1u};
+    /* One bit more for a code of an even number of them: still a code, and another one. */
+    unsigned symbol = 0;
+    while (run.codelen[symbol] == 0 || run.codelen[symbol] % 2u != 0 || run.codelen[symbol] > 10) {
+        symbol++;
+    }
+    const struct {
+        uint64_t at;
+        unsigned bit;
+    } places[] = {{0, 1},
+                  {20 + symbol, 0},
+                  {K3HUF_RUN_HEADER_BYTES, 1},
+                  {K3HUF_RUN_HEADER_BYTES + 8, 1},
+                  {index, 1},
+                  {index + 12, 1},
+                  {index + K3HUF_INDEX_HEADER_BYTES + 8, 1},
+                  {index + stripe.pad - 1u, 1}};
     const unsigned calls = model.calls;
     for (size_t i = 0; i < UNIT_COUNT(places); i++) {
         struct k3huf_fault fault = {.text = ""};
         wrong.late = calls;
-        wrong.at = places[i];
-        wrong.bit = 1;
+        wrong.at = places[i].at;
+        wrong.bit = places[i].bit;
         assert_int_equal(write_it(&model, &fault), K3HUF_EXIT_CORRUPT);
         assert_non_null(strstr(fault.text, "test_encode_run.out: "));
     }
@@ -559,6 +592,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_bit_anywhere_is_found),
         cmocka_unit_test(a_wrong_bit_where_parts_meet_is_found),
         cmocka_unit_test(a_lost_write_is_found),
+        cmocka_unit_test(a_file_that_ends_early_is_found),
         cmocka_unit_test(headers_that_go_wrong_late_are_found),
         cmocka_unit_test(an_index_that_says_something_else_is_found),
         cmocka_unit_test(crcs_of_many_spans),

@@ -25,6 +25,7 @@
 #define IN "test_output.in"
 #define OTHER "test_output.other"
 #define OUT "test_output.out"
+#define STORED 777
 
 /* ------------------------------------------------------------------------------------------ wrapped calls ---- */
 
@@ -40,6 +41,8 @@ static bool named_before_folder; /* OUT was there when the last one was */
 static off_t unreadable = -1;    /* pread() of that byte fails */
 static bool indexes_lost;        /* of block indexes that are written something gets lost */
 static bool byte_added;          /* with them a byte is added behind the file's end */
+static bool touched;             /* with them IN gets another time */
+static bool stored_wrong;        /* of a write of STORED bytes one goes wrong */
 static bool in_memory;           /* files are nowhere else */
 static int room_errno;           /* fallocate() fails with it; 0: it does not */
 static unsigned rooms;           /* how often it was called: */
@@ -127,6 +130,10 @@ ssize_t __wrap_pread64(int fd, void *buffer, size_t size, off_t offset) {
 
 /* Of an index that is to be written, its first bytes get lost. */
 ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset) {
+    if (touched && size >= 4 && memcmp(data, "K3IX", 4) == 0) {
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000000}};
+        assert_int_equal(utimensat(AT_FDCWD, IN, times, 0), 0);
+    }
     if (byte_added && size >= 4 && memcmp(data, "K3IX", 4) == 0) {
         struct stat info;
         assert_int_equal(fstat(fd, &info), 0);
@@ -139,6 +146,9 @@ ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset) {
 ssize_t __wrap_write(int fd, const void *data, size_t size) {
     uint8_t *const index = indexes_lost ? memmem(data, size, "K3IX", 4) : NULL;
     const ssize_t done = __real_write(fd, data, size);
+    if (stored_wrong && done == STORED) {
+        assert_int_equal(__real_pwrite64(fd, "!", 1, lseek(fd, 0, SEEK_CUR) - STORED / 2), 1);
+    }
     if (index != NULL && done > index - (const uint8_t *)data + 4) {
         const off_t at = lseek(fd, 0, SEEK_CUR) - done + (index - (const uint8_t *)data);
         assert_int_equal(__real_pwrite64(fd, "\0\0\0", 4, at), 4);
@@ -190,6 +200,8 @@ static int clean(void **state) {
     unreadable = -1;
     indexes_lost = false;
     byte_added = false;
+    touched = false;
+    stored_wrong = false;
     in_memory = false;
     room_errno = 0;
     rooms = 0;
@@ -546,6 +558,29 @@ static enum k3huf_exit pack_in(bool archive, uint32_t stripe_bytes, uint32_t blo
     return code;
 }
 
+/* What is stored is checked as what is coded is. */
+static void stored_bytes_that_go_wrong_are_found(void **state) {
+    (void)state;
+    const struct k3huf_encode_options options = {
+        .stripe_bytes = 1u << 20, .max_code_length = K3HUF_CODE_LENGTH_MAX, .block_log2 = 14, .threads = 1};
+    const struct k3huf_tensors none = {.kind = K3HUF_SOURCE_BYTES};
+    char content[STORED + 1];
+    memset(content, 'a', STORED);
+    content[STORED] = '\0';
+    put(IN, content);
+    for (unsigned i = 0; i < 2; i++) {
+        struct k3huf_input input;
+        struct k3huf_fault fault = {.code = K3HUF_EXIT_OK};
+        struct k3huf_archive_result result;
+        stored_wrong = i == 1;
+        assert_int_equal(k3huf_input_open(&input, IN, &fault), K3HUF_EXIT_OK);
+        const enum k3huf_exit code = k3huf_archive_pack(&input, &none, OUT, true, &options, &result, &fault);
+        k3huf_input_close(&input);
+        assert_int_equal(code, i == 0 ? K3HUF_EXIT_OK : K3HUF_EXIT_MISMATCH);
+        assert_int_equal(result.nentries, 1);
+    }
+}
+
 /* Room for what is to come has its place on the disk at once. Where that cannot be had, it is zeros all the same. */
 static void room_is_made(void **state) {
     (void)state;
@@ -603,6 +638,13 @@ static void an_index_that_is_lost_is_missed(void **state) {
             assert_non_null(strstr(fault.text, " were written"));
             assert_int_equal(access(OUT, F_OK), -1);
         }
+        if (i / 2 == 0) { /* nor where the source is not what it was */
+            touched = true;
+            assert_int_equal(pack_in(archive, stripes[i / 2], 14, &fault), K3HUF_EXIT_IO);
+            touched = false;
+            assert_string_equal(fault.text, IN ": changed while it was read");
+            assert_int_equal(access(OUT, F_OK), -1);
+        }
         indexes_lost = true;
         assert_int_equal(pack_in(archive, stripes[i / 2], 0, &fault), K3HUF_EXIT_OK);
         char command[] = "index";
@@ -631,6 +673,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_stream_is_on_the_disk, clean, clean),
         cmocka_unit_test_setup_teardown(a_directory_is_read_whole, clean, clean),
         cmocka_unit_test_setup_teardown(a_read_error_has_its_place, clean, clean),
+        cmocka_unit_test_setup_teardown(stored_bytes_that_go_wrong_are_found, clean, clean),
         cmocka_unit_test_setup_teardown(room_is_made, clean, clean),
         cmocka_unit_test_setup_teardown(an_index_that_is_lost_is_missed, clean, clean),
         cmocka_unit_test(times_that_cannot_be_counted),
