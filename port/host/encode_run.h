@@ -20,8 +20,8 @@ struct k3huf_encode_options {
     uint32_t max_code_length; /* 1 ... K3HUF_CODE_LENGTH_MAX */
     uint32_t block_log2;      /* block index with blocks of 2^block_log2 symbols; 0: no index */
     unsigned threads;         /* 1 ... K3HUF_THREADS_MAX */
-    struct k3huf_progress
-        *progress; /* NULL: none. Counts the input once when counted, once when encoded, once when checked */
+    /* NULL: none. Counts the input once when counted, once when encoded, once when checked. */
+    struct k3huf_progress *progress;
 };
 
 /* From that size on, a stripe gives two bytes to a last one that had a single byte, if there is to be an index. */
