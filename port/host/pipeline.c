@@ -10,6 +10,8 @@
 #define SLOTS_OF_ONE 6u
 #define SLOTS_MAX (3u * K3HUF_THREADS_MAX)
 
+#define NONE UINT64_MAX
+
 /* Where the job in a slot is. */
 enum stage { STAGE_READ, STAGE_WORKING, STAGE_DONE };
 
@@ -39,9 +41,8 @@ struct state {
     bool planning;    /* a plan is under way */
     bool waiting;     /* the last plan said K3HUF_PLAN_WAIT, when `done` was waiting_at */
     uint64_t waiting_at;
-    bool ended;  /* nothing is to be planned any more */
-    bool failed; /* nor worked on or taken */
-    uint64_t failed_job;
+    bool ended;                /* nothing is to be planned any more */
+    uint64_t failed_job;       /* the first one; NONE: none has. Else nothing is to be worked on or taken either */
     struct k3huf_fault *fault; /* of that job */
 };
 
@@ -68,25 +69,24 @@ static bool should_plan(const struct state *state) {
 }
 
 static bool may_work(const struct state *state) {
-    return state->working < state->pipeline->threads && state->begun < state->planned && !state->failed &&
+    return state->working < state->pipeline->threads && state->begun < state->planned && state->failed_job == NONE &&
            state->stage[state->order[state->begun % state->slots]] == STAGE_READ;
 }
 
 static bool may_take(const struct state *state) {
-    return state->taken < state->planned && !state->failed &&
+    return state->taken < state->planned && state->failed_job == NONE &&
            state->stage[state->order[state->taken % state->slots]] == STAGE_DONE;
 }
 
 /* Also after a job has failed, those before it: one of them may be the first. */
 static bool may_check(const struct state *state) {
     return state->checks < state->taken && state->working < state->pipeline->threads &&
-           !(state->failed && state->failed_job < state->checks);
+           state->checks <= state->failed_job;
 }
 
 /* There is nothing more for any thread to begin. */
 static bool all_begun(const struct state *state) {
-    return state->failed ? state->failed_job <= state->checks
-                         : state->ended && !state->planning && state->checks == state->planned;
+    return state->failed_job <= state->checks || (state->ended && !state->planning && state->checks == state->planned);
 }
 
 static bool all_done(const struct state *state) { return all_begun(state) && !state->planning && state->working == 0; }
@@ -185,12 +185,11 @@ static void done_with(struct state *state, unsigned slot) {
 }
 
 static void fail(struct state *state, uint64_t job, enum k3huf_exit code, const struct k3huf_fault *fault) {
-    if (!state->failed || job < state->failed_job) {
+    if (job < state->failed_job) {
         state->failed_job = job;
         *state->fault = *fault;
         state->fault->code = code;
     }
-    state->failed = true;
     state->ended = true;
 }
 
@@ -254,6 +253,7 @@ static void *helper(void *argument) {
 
 enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct k3huf_fault *fault) {
     struct state state = {.pipeline = pipeline,
+                          .failed_job = NONE,
                           .fault = fault,
                           .helpers_most = pipeline->threads == 1 ? 1 : pipeline->threads - 1,
                           .slots = k3huf_pipeline_slots(pipeline->threads, pipeline->check != NULL)};
@@ -296,5 +296,5 @@ enum k3huf_exit k3huf_pipeline_run(const struct k3huf_pipeline *pipeline, struct
     (void)pthread_cond_destroy(&state.caller_due);
     (void)pthread_cond_destroy(&state.helpers_due);
     (void)pthread_mutex_destroy(&state.lock);
-    return state.failed ? fault->code : K3HUF_EXIT_OK;
+    return state.failed_job == NONE ? K3HUF_EXIT_OK : fault->code;
 }

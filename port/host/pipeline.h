@@ -6,7 +6,7 @@
  *          Begun in order.
  *   take   uses the result, and writes. In order, on the thread that called k3huf_pipeline_run().
  *   check  looks at what was written. On any thread, side by side with everything else, and together with work on no
- * more threads than asked for. Begun in order.
+ *          more threads than asked for. Begun in order.
  *
  * So what only plan touches, and what only take touches, needs no lock; and a file is read in order, which the system's
  * reading ahead depends on. Reading goes ahead and writing behind even where one thread is asked for: then there are
