@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare.h"
 #include "crc_join.h"
 #include "dispatch.h"
 
@@ -243,11 +244,8 @@ enum k3huf_exit k3huf_source_compare(void *context, const uint8_t *data, uint64_
         size_t got = 0;
         enum k3huf_exit code = k3huf_input_read_at(compare->original, offset + done, expected, now, &got, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
-        if (memcmp(expected, found, got) != 0) {
-            size_t i = 0;
-            while (expected[i] == found[i]) {
-                i++;
-            }
+        const size_t i = k3huf_same_bytes(expected, found, got);
+        if (i < got) {
             return k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, compare->name, NULL,
                                    "source offset %" PRIu64 ": differs from %s: expected 0x%02x, found 0x%02x",
                                    offset + done + i, compare->original->name, (unsigned)expected[i],

@@ -2,11 +2,8 @@
 #include "check_part.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-static uint32_t load32(const uint8_t *at) {
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
+#include "compare.h"
 
 /* All of it is there: it was written. */
 static enum k3huf_exit read_back(struct k3huf_input *file, uint32_t stripe, uint64_t offset, uint8_t *to, size_t size,
@@ -29,17 +26,11 @@ enum k3huf_exit k3huf_written_check(struct k3huf_input *file, uint32_t stripe, u
                                     size_t size, struct k3huf_fault *fault) {
     uint8_t found[4096];
     enum k3huf_exit code = K3HUF_EXIT_OK;
-    for (size_t done = 0; done < size && code == K3HUF_EXIT_OK;) {
+    for (size_t done = 0; done < size && code == K3HUF_EXIT_OK; done += sizeof found) {
         const size_t now = size - done < sizeof found ? size - done : sizeof found;
         code = read_back(file, stripe, offset + done, found, now, fault);
-        if (code == K3HUF_EXIT_OK && memcmp(found, expected + done, now) != 0) {
-            size_t i = 0;
-            while (found[i] == expected[done + i]) {
-                i++;
-            }
-            code = differs(file, stripe, offset + done + i, fault);
-        }
-        done += now;
+        const size_t same = code == K3HUF_EXIT_OK ? k3huf_same_bytes(found, expected + done, now) : now;
+        if (same != now) { code = differs(file, stripe, offset + done + same, fault); }
     }
     return code;
 }
@@ -47,10 +38,10 @@ enum k3huf_exit k3huf_written_check(struct k3huf_input *file, uint32_t stripe, u
 /* Block `i` of the part, as the index will have it, without where it is decoded to. */
 static struct k3huf_block block_of(const struct k3huf_written_part *part, uint32_t i) {
     const uint32_t block_bytes = 2u << part->block_log2;
-    const uint8_t *entry = part->entries + (size_t)i * K3HUF_INDEX_ENTRY_BYTES;
+    const struct k3huf_index index = {.entries = part->entries};
     const bool last = i + 1u == k3huf_index_blocks(part->raw_bytes, part->block_log2);
-    struct k3huf_block block = {.begin = load32(entry),
-                                .end = last ? part->begin + part->bits : load32(entry + K3HUF_INDEX_ENTRY_BYTES),
+    struct k3huf_block block = {.begin = k3huf_index_bit(&index, i),
+                                .end = last ? part->begin + part->bits : k3huf_index_bit(&index, i + 1u),
                                 .raw_bytes = last ? part->raw_bytes - i * block_bytes : block_bytes,
                                 .last = last && part->at + part->raw_bytes == part->place.header.raw_bytes};
     if (block.last) { block.end = part->place.header.huf_bytes * 8u; }
@@ -63,11 +54,8 @@ static struct k3huf_block block_of(const struct k3huf_written_part *part, uint32
 static enum k3huf_exit compare(const struct k3huf_part_files *files, const struct k3huf_written_part *part, uint32_t at,
                                const uint8_t *found, uint32_t size, struct k3huf_fault *fault) {
     const uint8_t *expected = part->raw + at;
-    if (memcmp(expected, found, size) == 0) { return K3HUF_EXIT_OK; }
-    uint32_t i = 0;
-    while (expected[i] == found[i]) {
-        i++;
-    }
+    const size_t i = k3huf_same_bytes(expected, found, size);
+    if (i == size) { return K3HUF_EXIT_OK; }
     return k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, files->written->name, NULL,
                            "stripe %" PRIu32 ", source offset %" PRIu64
                            ": differs from %s: expected 0x%02x, found 0x%02x",

@@ -6,6 +6,15 @@
 
 #define CHUNK ((size_t)64 << 10)
 
+size_t k3huf_same_bytes(const uint8_t *a, const uint8_t *b, size_t size) {
+    size_t same = 0;
+    if (memcmp(a, b, size) == 0) { return size; }
+    while (same < size && a[same] == b[same]) { /* memory that others share may have changed since */
+        same++;
+    }
+    return same;
+}
+
 enum k3huf_exit k3huf_compare_take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault) {
     struct k3huf_compare *compare = context;
     compare->bytes += piece->size;
@@ -15,11 +24,8 @@ enum k3huf_exit k3huf_compare_take(void *context, const struct k3huf_piece *piec
         size_t got = 0;
         enum k3huf_exit code = k3huf_input_read(compare->original, expected, now, now, &got, fault);
         if (code != K3HUF_EXIT_OK) { return code; }
-        if (memcmp(expected, piece->data + done, got) != 0) {
-            size_t i = 0;
-            while (expected[i] == piece->data[done + i]) {
-                i++;
-            }
+        const size_t i = k3huf_same_bytes(expected, piece->data + done, got);
+        if (i < got) {
             return k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, compare->name, NULL,
                                    "stripe %" PRIu32 ", decoded offset %" PRIu64
                                    ": differs from %s: expected 0x%02x, found 0x%02x",

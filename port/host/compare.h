@@ -10,6 +10,9 @@ struct k3huf_compare {
     uint64_t bytes;               /* compared so far; start with 0 */
 };
 
+/* How many bytes are the same in both, from the first on: `size` where all are. */
+size_t k3huf_same_bytes(const uint8_t *a, const uint8_t *b, size_t size);
+
 /* A k3huf_take; `context` is a struct k3huf_compare. K3HUF_EXIT_MISMATCH with stripe, offset, expected and found byte
  * for the first difference, or where the original ends first. */
 enum k3huf_exit k3huf_compare_take(void *context, const struct k3huf_piece *piece, struct k3huf_fault *fault);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "compare.h"
 #include "crc_join.h"
 #include "dispatch.h"
 #include "drive.h"
@@ -124,10 +125,7 @@ static enum k3huf_exit compare_run(const struct offload *o, const struct task *t
         const uint64_t left = task->completion.bytes - at;
         const size_t now = left < CHUNK ? (size_t)left : CHUNK;
         code = k3huf_input_read(original, expected, now, now, &got, fault);
-        size_t i = 0;
-        while (code == K3HUF_EXIT_OK && i < got && expected[i] == found[at + i]) {
-            i++;
-        }
+        const size_t i = code == K3HUF_EXIT_OK ? k3huf_same_bytes(expected, found + at, got) : 0;
         if (code == K3HUF_EXIT_OK && i < got) {
             code = k3huf_fault_set(fault, K3HUF_EXIT_MISMATCH, task->want.name, NULL,
                                    "decoded offset %" PRIu64 ": differs from %s: expected 0x%02x, found 0x%02x", at + i,
