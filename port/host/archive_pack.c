@@ -138,6 +138,7 @@ static enum k3huf_exit write_entry(struct job *job, const struct stretch *stretc
     *checked = is_zeros; /* counting has seen them all */
     if (is_zeros) {
         entry->raw_crc = k3huf_crc32c_zeros(entry->raw_bytes);
+        k3huf_progress_add(job->options->progress, 2 * entry->raw_bytes);
         return K3HUF_EXIT_OK;
     }
     enum k3huf_exit code = align(job, fault);
@@ -181,10 +182,10 @@ static enum k3huf_exit flush(struct job *job, struct k3huf_fault *fault) {
     }
     bool checked = false;
     enum k3huf_exit code = write_entry(job, stretch, &entry, &checked, fault);
-    if (code == K3HUF_EXIT_OK && !checked) { code = check(job, &entry, fault); }
-    k3huf_progress_add(job->options->progress, entry.kind == K3HUF_ENTRY_ZEROS ? 2 * stretch->bytes
-                                               : checked                       ? 0
-                                                                               : stretch->bytes);
+    if (code == K3HUF_EXIT_OK && !checked) {
+        code = check(job, &entry, fault);
+        k3huf_progress_add(job->options->progress, entry.raw_bytes);
+    }
     if (stretch->is_float) { job->result->coded_entries += stretch->bits; }
     /* Until the names are laid out, a tensor's number stands for its name. */
     entry.name_at = stretch->tensor;

@@ -39,9 +39,7 @@ struct part {
     uint32_t crc;               /* encoding */
     struct k3huf_fault fault;
     /* Checking. */
-    struct k3huf_stripe_place place; /* of its stripe */
-    uint32_t begin;                  /* its first bit in the coded plane */
-    uint8_t front;                   /* the byte with this bit as the part before left it */
+    struct k3huf_written_part written;
     struct k3huf_check_memory check;
 };
 
@@ -306,8 +304,8 @@ enum k3huf_exit k3huf_choose_code(const uint64_t histogram[K3HUF_SYMBOLS], uint6
 /* -------------------------------------------------------------------------------------------- second pass ---- */
 
 static uint32_t entry_crc(const void *context, size_t i) {
-    const uint8_t *crc = (const uint8_t *)context + i * K3HUF_INDEX_ENTRY_BYTES + 4;
-    return (uint32_t)crc[0] | (uint32_t)crc[1] << 8 | (uint32_t)crc[2] << 16 | (uint32_t)crc[3] << 24;
+    const struct k3huf_index index = {.entries = context};
+    return k3huf_index_crc(&index, (uint32_t)i);
 }
 
 /* CRC-32C of a part that is encoded: its blocks have it in pieces. */
@@ -364,22 +362,6 @@ static enum k3huf_exit begin_direct(struct job *job, const struct part *part, st
                : code;
 }
 
-static struct k3huf_written_part written_part(const struct job *job, const struct part *part) {
-    return (struct k3huf_written_part){.place = part->place,
-                                       .offset = stripe_begin(job, part->stripe) + part->at,
-                                       .raw = part->raw,
-                                       .at = part->at,
-                                       .raw_bytes = part->raw_bytes,
-                                       .entries = part->coded.entries,
-                                       .block_log2 = job->block_log2,
-                                       .indexed = job->options->block_log2 != 0,
-                                       .begin = part->begin,
-                                       .bits = part->coded.bits,
-                                       .front = part->front,
-                                       .coded = part->coded.coded,
-                                       .even = part->coded.even};
-}
-
 /* The codes and the even bytes of a part, to their places; behind the last part the index too. */
 static enum k3huf_exit join_direct(struct job *job, struct part *part, struct k3huf_fault *fault) {
     struct k3huf_output *file = job->sink->file;
@@ -389,9 +371,19 @@ static enum k3huf_exit join_direct(struct job *job, struct part *part, struct k3
     const bool last = part->at + part->raw_bytes == place->raw_bytes;
     const uint64_t coded = job->place.begin + K3HUF_STRIPE_HEADER_BYTES;
     const uint64_t even = coded + place->huf_bytes;
-    part->place = job->place;
-    part->begin = job->bits;
-    part->front = job->shifted[0];
+    part->written = (struct k3huf_written_part){.place = job->place,
+                                                .offset = stripe_begin(job, part->stripe) + part->at,
+                                                .raw = part->raw,
+                                                .at = part->at,
+                                                .raw_bytes = part->raw_bytes,
+                                                .entries = part->coded.entries,
+                                                .block_log2 = job->block_log2,
+                                                .indexed = job->options->block_log2 != 0,
+                                                .begin = job->bits,
+                                                .bits = part->coded.bits,
+                                                .front = job->shifted[0],
+                                                .coded = part->coded.coded,
+                                                .even = part->coded.even};
     const uint32_t end = k3huf_join_part(job->shifted, job->bits % 8u, &part->coded);
     const uint32_t bits = job->bits + part->coded.bits;
     const uint32_t planned = place->huf_bytes;
@@ -412,9 +404,7 @@ static enum k3huf_exit join_direct(struct job *job, struct part *part, struct k3
     }
     job->shifted[0] = job->shifted[end / 8u];
     job->bits = last ? 0 : bits;
-    if (code != K3HUF_EXIT_OK) { return code; }
-    const struct k3huf_written_part written = written_part(job, part);
-    return k3huf_part_read_back(&job->files, &written, fault);
+    return code == K3HUF_EXIT_OK ? k3huf_part_read_back(&job->files, &part->written, fault) : code;
 }
 
 /* All parts of a stripe are gathered: move its pieces together, and write it. */
@@ -466,22 +456,19 @@ static enum k3huf_exit join(void *context, unsigned slot, struct k3huf_fault *fa
 static enum k3huf_exit check(void *context, unsigned slot, struct k3huf_fault *fault) {
     struct job *job = context;
     struct part *part = &job->part[slot];
-    const struct k3huf_written_part written = written_part(job, part);
-    return k3huf_part_check(&job->files, &job->table, &written, &part->check, fault);
+    return k3huf_part_check(&job->files, &job->table, &part->written, &part->check, fault);
 }
 
 /* Read the run's header back. Parts are decoded by what it says. */
 static enum k3huf_exit check_header(struct job *job, uint64_t begin, const uint8_t header[K3HUF_RUN_HEADER_BYTES],
                                     struct k3huf_fault *fault) {
-    uint8_t bytes[K3HUF_RUN_HEADER_BYTES];
     struct k3huf_run_header found;
     uint32_t bad = 0;
-    size_t got = 0;
-    enum k3huf_exit code = k3huf_written_check(&job->written, K3HUF_NO_STRIPE, begin, header, sizeof bytes, fault);
-    if (code == K3HUF_EXIT_OK) { code = k3huf_input_read_at(&job->written, begin, bytes, sizeof bytes, &got, fault); }
-    if (code == K3HUF_EXIT_OK && (k3huf_run_header_read(bytes, &found, &bad) != K3HUF_OK ||
+    const enum k3huf_exit code =
+        k3huf_written_check(&job->written, K3HUF_NO_STRIPE, begin, header, K3HUF_RUN_HEADER_BYTES, fault);
+    if (code == K3HUF_EXIT_OK && (k3huf_run_header_read(header, &found, &bad) != K3HUF_OK ||
                                   job->isa->table_build(&job->table, found.codelen) != K3HUF_OK)) {
-        code = k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, job->input->name, NULL, "the header made for it is not one");
+        return k3huf_fault_set(fault, K3HUF_EXIT_INTERNAL, job->input->name, NULL, "the header made for it is not one");
     }
     return code;
 }
@@ -493,7 +480,8 @@ static enum k3huf_exit check_rest(struct job *job, uint64_t begin, const uint8_t
     struct k3huf_input run;
     struct k3huf_run_facts facts;
     k3huf_input_view(&run, &job->written, begin, job->sink->file->written - begin, job->written.name);
-    enum k3huf_exit code = check_header(job, begin, header, fault);
+    enum k3huf_exit code =
+        k3huf_written_check(&job->written, K3HUF_NO_STRIPE, begin, header, K3HUF_RUN_HEADER_BYTES, fault);
     if (code == K3HUF_EXIT_OK) { code = k3huf_walk_run(&run, &facts, fault); }
     if (code == K3HUF_EXIT_OK && job->options->block_log2 != 0 && facts.entries_crc != job->entries_crc) {
         code = k3huf_fault_set(fault, K3HUF_EXIT_CORRUPT, job->written.name, NULL,
