@@ -312,8 +312,7 @@ static void flip(struct model *model, uint64_t at, unsigned bit, enum place plac
     wrong.bit = bit;
     const enum k3huf_exit code = write_it(model, &fault);
     if (code == K3HUF_EXIT_OK) {
-        /* Then it was written over, or has not been written that often. */
-        assert_true(place == CODED);
+        assert_true(place == CODED); /* the only bytes that are written twice */
         assert_memory_equal(model->read, model->file, model->file_size);
         return;
     }
